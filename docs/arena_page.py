@@ -1,8 +1,8 @@
-"""Write the figures of ``docs/arena_cells.ndjson`` into the tables of ``docs/arena.md``.
+"""Write the figures of ``docs/arena_cells.ndjson`` as tables.
 
-``python docs/arena_page.py`` writes the table of five budgets, and the tables that follow from it:
-the first of the page and that of the leaders. ``docs/replays.py`` makes the file. A test compares
-page and file.
+``python docs/arena_page.py`` writes all of them to ``docs/arena_budgets.csv``, and two tables of
+``docs/arena.md``: the first and that of the leaders. ``docs/replays.py`` makes the figures. A test
+compares page and files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 import polars as pl
-from grid import BUDGETS, CHEAP
+from grid import CHEAP
 from replays import FILE, PARTS
 from replays import chains_of as chains
 
@@ -20,6 +20,7 @@ from armrace.formatting import count
 from armrace.red_team.campaign import worst_standings
 
 PAGE = FILE.with_name("arena.md")
+BUDGET_TABLE = FILE.with_name("arena_budgets.csv")
 SHOWN = [(name, budget) for name in sorted(CHEAP) for budget in (100.0, 1000.0)]
 LEADERS = (
     "optimistic-log-barrier",
@@ -27,7 +28,6 @@ LEADERS = (
     "lb-inf",
     "tsallis-inf",
 )
-_CELLS = "| environment | policy | runs | C = 32 |"
 _SUMMARY = "| policy | mean | p95 | clicks, C = 100 |"
 _OF_LEADERS = "| leaders, "
 _NAMES = {"guarded": "guarded, base tsallis-inf"}
@@ -74,8 +74,6 @@ def with_tables(text: str, cells: Cells) -> str:
             for (e, p, b), f in cells.items()
         ]
     ).with_columns(all_lost=1e9)
-    pairs = dict.fromkeys((environment, policy) for environment, policy, _ in cells)
-    text = _replaced(text, _CELLS, (_row(cells, *pair) for pair in pairs))
     three = worst_standings(frame.filter(pl.col("environment").is_in(CHEAP)))
     text = _replaced(text, _SUMMARY, (_summary(cells, row) for row in three.to_dicts()))
     own = worst_standings(frame.filter(pl.col("policy").is_in(LEADERS)))
@@ -84,11 +82,14 @@ def with_tables(text: str, cells: Cells) -> str:
     return _replaced(text, _OF_LEADERS, leaders)
 
 
-def _row(cells: Cells, environment: str, policy: str) -> str:
-    own = [cells[environment, policy, budget] for budget in BUDGETS]
-    runs = sorted({each.replications for each in own})
-    texts = [" to ".join(map(str, runs)), *map(str, own)]
-    return f"| {environment} | `{policy}` | {' | '.join(texts)} |"
+def budget_table(cells: Cells) -> str:
+    """The figures of all cells as a CSV file, a line for each environment, policy and budget."""
+    lines = ["environment,policy,budget,runs,mean,stderr,p95"]
+    for (environment, policy, budget), each in cells.items():
+        error = "" if each.stderr is None else f"{each.stderr:.1f}"
+        figures = f"{each.replications},{each.mean:.1f},{error},{each.p95:.1f}"
+        lines.append(f'{environment},"{policy}",{budget:g},{figures}')
+    return "\n".join([*lines, ""])
 
 
 def _summary(cells: Cells, row: dict[str, float | str]) -> str:
@@ -106,8 +107,10 @@ def _replaced(text: str, heading: str, rows: Iterable[str]) -> str:
 
 
 def main() -> None:
-    """Write the page."""
-    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), read_cells()), encoding="utf-8")
+    """Write the page and the file."""
+    cells = read_cells()
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), cells), encoding="utf-8")
+    BUDGET_TABLE.write_text(budget_table(cells), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -60,12 +60,18 @@ _POLICIES = """# Policies
 
 By name, with the parameters that `--set` and the classes of `armrace.policies` take. T is the
 horizon, K the number of arms, C the corruption; an arm's gap is the best arm's mean minus its own.
-Which one to take: [Choose a policy](../guide/choose-a-policy.md).
+Which one to take: [Choose a policy](../guide/choose-a-policy.md). The docstring of each class has
+all rules and remarks: `help(armrace.policies.SharpRace)`.
+
+The table has what `guarantee` of each class proves with all constants, on the pseudo-regret: ten
+arms, nine gaps of 0.1, T = 10^9, of 10^8 that can be lost. "nothing" means that the bound says
+nothing at this size; an empty row, that no constants are computed.
 """
 _ATTACKS = """# Attacks
 
 By name, with the parameters that `--attack-set` and the classes of `armrace.adversaries` take. An
-attack never spends more than its budget: see [the model](../guide/the-model.md#the-budget).
+attack never spends more than its budget: see [the model](../guide/the-model.md#the-budget). The
+docstring of each class has all rules and remarks: `help(armrace.adversaries.SwapBest)`.
 """
 _ENVIRONMENTS = """# Environments
 
@@ -87,10 +93,9 @@ def catalogue_page(title: str, catalogue: Catalogue[Any]) -> str:
         catalogue: the members.
     """
     shipped = _shipped(catalogue)
-    overview = ["| name | |", "|---|---|"]
-    overview += [f"| [`{tag}`](#{tag}) | {member.summary()} |" for tag, member in shipped.items()]
+    overview = [*_guarantees(shipped), ""] if catalogue is POLICIES else []
     sections = [_section(member) for member in shipped.values()]
-    return "\n".join([_NOTICE, title, *overview, "", *sections])
+    return "\n".join([_NOTICE, title, *overview, *sections])
 
 
 def _shipped(catalogue: Catalogue[Any]) -> dict[str, type[Specification]]:
@@ -128,8 +133,6 @@ def _section(member: type[Specification]) -> str:
     if getattr(member, "sees_weights", False):
         lines += ["It looks at the learner's distribution.", ""]
     lines += [*_parameters(member), ""]
-    if issubclass(member, Policy):
-        lines += [*_guarantee(member), ""]
     if member.source_note:
         lines += [f"**Checked: {_KINDS[member.source_kind]}.** {member.source_note}", ""]
     if member.reference:
@@ -137,28 +140,28 @@ def _section(member: type[Specification]) -> str:
     return "\n".join(lines)
 
 
-def _guarantee(member: type[Policy]) -> Iterator[str]:
-    """What is proven with all constants, at some sizes; the orders are in the description."""
-    if member.guarantee is Policy.guarantee:
-        yield "**Guarantee with constants:** none is computed; what the paper states is above."
-        return
-    cells = []
-    for corruption in _CORRUPTIONS:
-        policy = member(**_told(member, corruption))
-        proven = policy.guarantee([0.1] * 9, _HORIZON, corruption)
-        much = proven is None or proven.pseudo_regret >= 0.1 * _HORIZON
-        cells.append("nothing" if proven is None or much else f"{proven.pseudo_regret:,.0f}")
-        failure = 0.0 if proven is None else proven.failure
-    with_probability = f"with probability {1 - failure:g}" if failure else "in expectation"
-    yield (
-        f"**Guarantee with constants** (`{member.__name__}.guarantee`), on the pseudo-regret, "
-        f"{with_probability}; "
-        f"ten arms, nine gaps of 0.1, T = 10^9, of 10^8 that can be lost:"
-    )
-    yield ""
-    yield f"| {' | '.join(f'C = {c:,}' for c in _CORRUPTIONS)} |"
-    yield f"|{'---:|' * len(cells)}"
-    yield f"| {' | '.join(cells)} |"
+def _guarantees(policies: dict[str, Any]) -> Iterator[str]:
+    """A table of what is proven with all constants, at some sizes."""
+    yield f"| policy | holds | {' | '.join(f'C = {c:,}' for c in _CORRUPTIONS)} |"
+    yield f"|---|---|{'---:|' * len(_CORRUPTIONS)}"
+    for tag, member in policies.items():
+        cells = [""] * (1 + len(_CORRUPTIONS))
+        if member.guarantee is not Policy.guarantee:
+            cells = list(_proven(member))
+        yield f"| [`{tag}`](#{tag}) | {' | '.join(cells)} |"
+
+
+def _proven(member: type[Policy]) -> Iterator[str]:
+    """How sure the guarantee of a policy is, and its value for each corruption."""
+    found = [
+        member(**_told(member, corruption)).guarantee([0.1] * 9, _HORIZON, corruption)
+        for corruption in _CORRUPTIONS
+    ]
+    failure = max(0.0 if each is None else each.failure for each in found)
+    yield f"with probability {1 - failure:g}" if failure else "in expectation"
+    for each in found:
+        vacuous = each is None or each.pseudo_regret >= 0.1 * _HORIZON
+        yield "nothing" if vacuous else f"{each.pseudo_regret:,.0f}"
 
 
 def _told(member: type[Policy], corruption: float) -> dict[str, float]:
@@ -168,8 +171,8 @@ def _told(member: type[Policy], corruption: float) -> dict[str, float]:
 
 
 def _prose(documentation: str) -> str:
-    """A docstring without its examples, which are tests."""
-    paragraphs = documentation.split("\n\n")
+    """What a docstring says first: its summary, and the rule or what is proven."""
+    paragraphs = documentation.split("\n\n")[:2]
     return "\n\n".join(text for text in paragraphs if not text.startswith(">>>"))
 
 
@@ -195,18 +198,35 @@ def commands() -> dict[str, Any]:
 def command_page() -> str:
     """A page with a section for each command, and the scenarios."""
     own = [option for option in get_command(app).params if option.name == "version"]
-    sections = [_command_section(name, command) for name, command in commands().items()]
-    return "\n".join([_NOTICE, _COMMANDS, *_options(own), "", *sections, *_scenarios()])
+    shared = _shared_options()
+    sections = [_command_section(name, command, shared) for name, command in commands().items()]
+    heading = ["## Shared options", "", "What these mean wherever they are offered:", ""]
+    options = [*_options(own), "", *heading, *_options(shared.values()), ""]
+    return "\n".join([_NOTICE, _COMMANDS, *options, *sections, *_scenarios()])
 
 
-def _command_section(name: str, command: Any) -> str:
+def _shared_options() -> dict[tuple[str, ...], Any]:
+    """The options that mean the same in two or more commands, by what the page says of them."""
+    found: dict[tuple[str, ...], list[Any]] = {}
+    for command in commands().values():
+        for option in command.params:
+            if option.param_type_name == "option" and option.name != "help":
+                found.setdefault(tuple(_option_cells(option)), []).append(option)
+    return {cells: same[0] for cells, same in found.items() if len(same) > 1}
+
+
+def _command_section(name: str, command: Any, shared: dict[tuple[str, ...], Any]) -> str:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     usage = " ".join([name, *(p.metavar or p.name.upper() for p in arguments)])
     lines = [f"## `armrace {usage}`", "", _plain(command.help), ""]
     for argument in arguments:
         default = f" By default `{argument.default}`." if argument.default else ""
         lines += [f"`{argument.metavar}`: {_plain(argument.help)}{default}", ""]
-    lines += _options(p for p in command.params if p.param_type_name == "option")
+    options = [p for p in command.params if p.param_type_name == "option" and p.name != "help"]
+    own = [option for option in options if tuple(_option_cells(option)) not in shared]
+    others = [_option_cells(option)[0] for option in options if option not in own]
+    lines += [*_options(own), ""] if own else []
+    lines += [f"[Shared](#shared-options): {', '.join(others)}."] if others else []
     examples = [part for part in _plain(command.epilog).split("\n\n") if part[:8] == "armrace "]
     if examples:
         lines += ["", "Examples:", "", "```text", *examples, "```"]
@@ -217,10 +237,14 @@ def _options(options: Iterable[Any]) -> Iterator[str]:
     yield "| option | meaning | default |"
     yield "|---|---|---|"
     for option in options:
-        if option.name != "help":
-            names = ", ".join(f"`{name}`" for name in [*option.opts, *option.secondary_opts])
-            default = "" if option.default in (None, False, [], ()) else f"`{option.default}`"
-            yield f"| {names} | {_plain(option.help)} | {default} |"
+        yield f"| {' | '.join(_option_cells(option))} |"
+
+
+def _option_cells(option: Any) -> list[str]:
+    """The names of an option, its meaning and its default."""
+    names = ", ".join(f"`{name}`" for name in [*option.opts, *option.secondary_opts])
+    default = "" if option.default in (None, False, [], ()) else f"`{option.default}`"
+    return [names, _plain(option.help), default]
 
 
 def _scenarios() -> Iterator[str]:

@@ -78,15 +78,16 @@ def _heading(endpoint: Endpoint) -> str:
 
 
 def _overview() -> Iterator[str]:
-    yield "| address | what it does | scope |"
-    yield "|---|---|---|"
+    yield "| address | what it does | in Python | scope |"
+    yield "|---|---|---|---|"
     for endpoint in _endpoints():
         heading = _heading(endpoint)
         anchor = re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-"))
         summary = endpoint.description.partition(". ")[0].rstrip(".")
-        yield f"| [`{heading}`](#{anchor}) | {summary} | `{endpoint.route.scope}` |"
+        method = f"`{endpoint.name}`" if endpoint.path == endpoint.kind.route.path else ""
+        yield f"| [`{heading}`](#{anchor}) | {summary} | {method} | `{endpoint.route.scope}` |"
     for address, meaning in _PLAIN.items():
-        yield f"| `{address}` | {meaning} | |"
+        yield f"| `{address}` | {meaning} | | |"
 
 
 def _endpoint(
@@ -94,10 +95,10 @@ def _endpoint(
 ) -> Iterator[str]:
     yield f"### `{_heading(endpoint)}`"
     yield ""
-    yield operation["description"]
-    if endpoint.path == endpoint.kind.route.path:
-        yield f"In Python: `{endpoint.name}`."
-    yield ""
+    more = endpoint.description.partition(". ")[2]
+    if more:
+        yield more
+        yield ""
     asked = {
         each["name"]: each["schema"] for each in operation["parameters"] if each["in"] == "query"
     }
