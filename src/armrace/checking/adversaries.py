@@ -19,8 +19,6 @@ from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.simulation.reference import ReferenceRun, run_reference
 from armrace.simulation.replication import run_replication
 
-__all__ = ["ADVERSARY_CHECKS", "check_adversary"]
-
 _HORIZON = 600
 _SOME, _AMPLE = 20.5, 1e9
 """Budgets: one that ends during the run, and one that is larger than all changes can cost."""

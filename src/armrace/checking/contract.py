@@ -16,14 +16,6 @@ from armrace.simulation.reference import run_reference
 from armrace.simulation.replication import make_parts, play_out, run_replication
 from armrace.specification import Specification
 
-__all__ = [
-    "ContractBroken",
-    "compare_with_reference",
-    "expect",
-    "require_round_trip",
-    "within_bounds",
-]
-
 
 class ContractBroken(ArmraceError, AssertionError):
     """A policy, an adversary or a store does not do what the library relies on."""
@@ -32,25 +24,14 @@ class ContractBroken(ArmraceError, AssertionError):
 
 
 def expect(kept: bool, subject: Specification, breach: str) -> None:
-    """Raise :class:`ContractBroken` unless ``kept``.
-
-    Args:
-        kept: whether the contract is kept.
-        subject: the policy or attack that is checked.
-        breach: what it does if the contract is not kept, as the rest of a sentence that begins with
-            its name.
-    """
+    """Raise :class:`ContractBroken` unless ``kept``."""
     if not kept:
         raise ContractBroken(f"{subject.tag()} {breach}.")
 
 
 @contextmanager
 def within_bounds(subject: Specification) -> Iterator[None]:
-    """Turn an index out of bounds, in this context, into a :class:`ContractBroken`.
-
-    Args:
-        subject: the policy or attack whose code runs interpreted in the context.
-    """
+    """Turn an index out of bounds, in this context, into a :class:`ContractBroken`."""
     try:
         yield
     except IndexError as error:
@@ -69,10 +50,6 @@ def compare_with_reference(experiment: Experiment, subject: Specification | None
     """Check that the compiled engine and the reference agree.
 
     The policy's final states must be equal to the last bit, totals up to the order of summation.
-
-    Args:
-        experiment: what both play.
-        subject: what is checked, and named if they differ; by default the policy.
     """
     subject = subject or experiment.policy
     with within_bounds(subject):

@@ -17,8 +17,6 @@ from armrace.simulation.simulate import run_experiments
 from armrace.statistics import clopper_pearson, mean_interval
 from armrace.theory import gaps_of
 
-__all__ = ["GuaranteeCheck", "check_guarantee"]
-
 _MEANS = (0.1, 0.9)
 _BUDGETS = (3.0, 30.0, 300.0)
 _HORIZON = 100_000

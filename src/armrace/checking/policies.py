@@ -52,8 +52,6 @@ from armrace.policies import Policy
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation.experiment import make_experiment
 
-__all__ = ["POLICY_CHECKS", "check_policy"]
-
 
 def check_policy(policy: Policy) -> None:
     """Run every check of the contract.

@@ -32,17 +32,6 @@ from armrace.kernels.states import equal_states
 from armrace.policies import Policy
 from armrace.randomness import Purpose, stream_for
 
-__all__ = [
-    "choosing_leaves_no_trace",
-    "distribution_is_one",
-    "distribution_only_looks",
-    "frequencies_match",
-    "indices_stay_in_bounds",
-    "restricted_choices_are_as_announced",
-    "tickets_carry_their_probability",
-    "weights_are_declared",
-]
-
 _DRAWS = 1000
 _LARGEST_STATISTIC = 50.0
 """A chi-square variable with two degrees of freedom exceeds this with probability exp(-25). The

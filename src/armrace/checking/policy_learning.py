@@ -13,16 +13,6 @@ from armrace.policies import Policy
 from armrace.simulation.experiment import make_experiment
 from armrace.simulation.replication import make_parts, play_out
 
-__all__ = [
-    "batches_equal_single_calls",
-    "decisions_of_others_leave_no_trace",
-    "feedback_may_come_anyhow",
-    "learner_equals_simulator",
-    "new_arms_are_unknown",
-    "paused_arms_are_not_missed",
-    "restoring_changes_nothing",
-]
-
 _ROUNDS = 3000
 
 

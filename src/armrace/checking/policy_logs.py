@@ -17,13 +17,6 @@ from armrace.kernels.states import equal_states
 from armrace.online import Assigned, Decision, Dropped, Event, Learned, Learner
 from armrace.policies import Policy
 
-__all__ = [
-    "folded_log_is_the_state",
-    "foreign_decisions_are_taken",
-    "retracted_rewards_leave_no_trace",
-    "voided_decisions_leave_no_trace",
-]
-
 
 def folded_log_is_the_state(policy: Policy) -> None:
     """Check that a log, applied to a fresh learner, gives the same state and later decisions."""

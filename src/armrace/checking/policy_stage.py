@@ -14,17 +14,6 @@ from armrace.kernels.streams import Stream
 from armrace.policies import Policy
 from armrace.randomness import Purpose, stream_for
 
-__all__ = [
-    "ARMS",
-    "HORIZON",
-    "MEANS",
-    "SUM_TOLERANCE",
-    "Floats",
-    "expect_sound",
-    "walk",
-    "weights_of",
-]
-
 ARMS = 3
 HORIZON = 600
 MEANS = (0.9, 0.5, 0.1)
@@ -52,13 +41,7 @@ def walk(policy: Policy, rounds: int) -> tuple[Any, Stream]:
 
 
 def expect_sound(policy: Policy, state: Any, when: str = "") -> None:
-    """Check that the weights of a state are probabilities, and that it holds no NaN.
-
-    Args:
-        policy: the policy that is checked.
-        state: its state.
-        when: the end of the sentence that says what is wrong.
-    """
+    """Check that the weights of a state are probabilities, and that it holds no NaN."""
     weights = weights_of(state)
     sound = bool(np.all(weights >= 0)) and abs(float(weights.sum()) - 1) < SUM_TOLERANCE
     expect(sound, policy, f"gives the weights {weights}{when}")

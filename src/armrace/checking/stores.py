@@ -13,8 +13,6 @@ from armrace.errors import ArmraceError
 from armrace.service.log.chain import BEGINNING, Chain, Head, Record, head_of
 from armrace.service.log.store import NO_LOGS, Store, Transaction
 
-__all__ = ["STORE_CHECKS", "check_store"]
-
 Opener = Callable[[], Store]
 _THREADS, _TRANSACTIONS = 4, 10
 _TENANT = "contract"

@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from armrace.statistics.proportions import Interval
 
-__all__ = ["betting_interval"]
-
 Floats = npt.NDArray[np.float64]
 
 _STAKES = np.array([0.02, 0.05, 0.1, 0.2, 0.4, 0.8])
@@ -26,11 +24,6 @@ _HALVINGS = 30
 
 def betting_interval(sample: Floats, top: float, level: float) -> Interval:
     """Return an interval that misses the mean of ``sample`` with probability at most ``level``.
-
-    Args:
-        sample: numbers in [0, ``top``], each with the same mean given those before it.
-        top: the largest number that is possible.
-        level: the probability with which the interval may miss.
 
     >>> low, high = betting_interval(np.full(1000, 0.5), top=1.0, level=0.01)
     >>> 0.45 < low < 0.5 < high < 0.55

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["chi_square_tail"]
-
 _TERMS = 10_000
 _PRECISION = 1e-15
 _SMALLEST = 1e-300
@@ -16,10 +14,6 @@ def chi_square_tail(statistic: float, freedom: int) -> float:
 
     It is the upper incomplete gamma function Q(k/2, x/2), by its series below k/2 + 1 and by its
     continued fraction above.
-
-    Args:
-        statistic: a number that is at least 0.
-        freedom: the degrees of freedom k, at least 1.
 
     Returns:
         The probability.

@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 from armrace.statistics.proportions import Interval
 
-__all__ = ["interval_for_all_times"]
-
 _HALVINGS = 40
 
 

@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from armrace.statistics.summaries import mean_interval
 
-__all__ = ["Growth", "slope_of_growth"]
-
 Floats = npt.NDArray[np.float64]
 
 

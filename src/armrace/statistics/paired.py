@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from armrace.statistics.summaries import mean_interval
 
-__all__ = ["Difference", "differences_to", "indistinguishable_from"]
-
 Sample = npt.NDArray[np.float64]
 
 

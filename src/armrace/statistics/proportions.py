@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from armrace.errors import InvalidParameter
 
-__all__ = ["Interval", "binomial_tail", "clopper_pearson", "wilson_interval"]
-
 _HALVINGS = 200
 _NEGLIGIBLE = 1e-17
 
@@ -106,11 +104,6 @@ def wilson_interval(share: float, runs: int, level: float = 0.05) -> Interval:
 
     It takes far less time than the exact interval. Of means of numbers in [0, 1] other than 0 and 1
     it is conservative, since their variance is smaller.
-
-    Args:
-        share: the share of successes, or the mean of numbers in [0, 1].
-        runs: the number of runs.
-        level: the probability with which the interval may miss.
 
     >>> low, high = wilson_interval(0.1, 50)
     >>> f"{low:.4f} {high:.4f}"

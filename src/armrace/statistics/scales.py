@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from armrace.statistics.proportions import Interval
 
-__all__ = ["Scale"]
-
 
 class Scale(NamedTuple):
     """The range of rewards, which is scaled to [0, 1].
@@ -21,33 +19,17 @@ class Scale(NamedTuple):
     high: float = 1.0
 
     def share(self, reward: float) -> float:
-        """Return where a reward lies in the range.
-
-        Args:
-            reward: a reward, or a mean of rewards.
-        """
+        """Return where a reward lies in the range."""
         return (reward - self.low) / (self.high - self.low)
 
     def reward(self, share: float) -> float:
-        """Return the reward at a share of the range.
-
-        Args:
-            share: a reward, or a mean of rewards, that was scaled.
-        """
+        """Return the reward at a share of the range."""
         return self.low + (self.high - self.low) * share
 
     def difference(self, share: float) -> float:
-        """Return the difference of rewards that are this share of the range apart.
-
-        Args:
-            share: a difference, or a sum of differences, that was scaled.
-        """
+        """Return the difference of rewards that are this share of the range apart."""
         return (self.high - self.low) * share
 
     def interval(self, shares: Interval) -> Interval:
-        """Return the interval of rewards for one of shares.
-
-        Args:
-            shares: an interval of scaled rewards.
-        """
+        """Return the interval of rewards for one of shares."""
         return Interval(self.reward(shares.low), self.reward(shares.high))

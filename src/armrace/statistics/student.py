@@ -10,8 +10,6 @@ import math
 from functools import cache
 from statistics import NormalDist
 
-__all__ = ["student_quantile", "student_tail"]
-
 _FEW_DEGREES = 1000
 """Up to here the distribution function is inverted; beyond, the expansion is accurate."""
 
@@ -25,10 +23,6 @@ def student_quantile(probability: float, freedom: int) -> float:
     """Return the ``probability``-quantile of Student's law with ``freedom`` degrees of freedom.
 
     The relative error is below 1e-7 for tails down to 1e-9.
-
-    Args:
-        probability: the probability to the left of the quantile.
-        freedom: the degrees of freedom.
 
     >>> f"{student_quantile(0.999, 3):.3f}"
     '10.215'
@@ -52,10 +46,6 @@ def _upper_quantile(tail: float, freedom: int) -> float:
 
 def student_tail(place: float, freedom: int) -> float:
     """Return the probability that a Student variable exceeds ``place``, at least 0.
-
-    Args:
-        place: the point, at least 0.
-        freedom: the degrees of freedom.
 
     >>> f"{student_tail(10.214531852407, 3):.9f}"
     '0.001000000'

@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from armrace.statistics.student import student_quantile
 
-__all__ = ["Summary", "mean_interval", "mean_margin", "standard_error", "summarise"]
-
 
 class Summary(NamedTuple):
     """A sample in six numbers."""
@@ -73,11 +71,6 @@ def mean_interval(sample: npt.NDArray[np.float64], level: float = 0.05) -> tuple
 
 def mean_margin(stderr: float, size: int, level: float = 0.05) -> float:
     """Return half the width of Student's interval of the mean; 0 for a single observation.
-
-    Args:
-        stderr: the standard error of the mean.
-        size: the number of observations.
-        level: the probability with which the interval may miss.
 
     >>> f"{mean_margin(1.0, 2):.2f} {mean_margin(1.0, 10):.2f}"
     '12.71 2.26'

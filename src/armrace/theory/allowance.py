@@ -26,14 +26,6 @@ from itertools import accumulate
 
 from armrace.theory.arguments import check_above_zero, check_at_least, check_open_unit
 
-__all__ = [
-    "allowance_failure",
-    "corruption_allowance",
-    "layer_tolerances",
-    "observed_corruption",
-    "tolerated_ratio",
-]
-
 _NEWTON_STEPS = 200
 
 

@@ -7,17 +7,6 @@ from collections.abc import Sequence
 from armrace.errors import InvalidParameter
 from armrace.limits import Limits, check_number
 
-__all__ = [
-    "check_above_zero",
-    "check_arms",
-    "check_at_least",
-    "check_gaps",
-    "check_horizon",
-    "check_means",
-    "check_open_unit",
-    "check_share",
-]
-
 
 _OPEN_UNIT = Limits("", 0, 1, low_open=True, high_open=True)
 _SHARE = Limits("", 0, 1, low_open=True)
@@ -25,70 +14,37 @@ _UNIT = Limits("", 0, 1)
 
 
 def check_at_least(name: str, value: float, low: float) -> None:
-    """Refuse what is not a finite number of at least ``low``.
-
-    Args:
-        name: the name of the parameter.
-        value: what was given.
-        low: the least that is allowed.
-    """
+    """Refuse what is not a finite number of at least ``low``."""
     check_number(name, value, Limits("", low))
 
 
 def check_above_zero(name: str, value: float) -> None:
-    """Refuse what is not a finite number above 0.
-
-    Args:
-        name: the name of the parameter.
-        value: what was given.
-    """
+    """Refuse what is not a finite number above 0."""
     check_number(name, value, Limits("", 0, low_open=True))
 
 
 def check_open_unit(name: str, value: float) -> None:
-    """Refuse what is not in (0, 1).
-
-    Args:
-        name: the name of the parameter.
-        value: what was given.
-    """
+    """Refuse what is not in (0, 1)."""
     check_number(name, value, _OPEN_UNIT)
 
 
 def check_share(name: str, value: float) -> None:
-    """Refuse what is not in (0, 1].
-
-    Args:
-        name: the name of the parameter.
-        value: what was given.
-    """
+    """Refuse what is not in (0, 1]."""
     check_number(name, value, _SHARE)
 
 
 def check_arms(arms: int) -> None:
-    """Refuse fewer than two arms.
-
-    Args:
-        arms: the number of arms.
-    """
+    """Refuse fewer than two arms."""
     check_at_least("arms", arms, 2)
 
 
 def check_horizon(horizon: int) -> None:
-    """Refuse fewer than one round.
-
-    Args:
-        horizon: the number of rounds.
-    """
+    """Refuse fewer than one round."""
     check_at_least("horizon", horizon, 1)
 
 
 def check_means(means: Sequence[float]) -> None:
-    """Refuse fewer than two means, and those that are not in [0, 1].
-
-    Args:
-        means: the mean rewards of the arms.
-    """
+    """Refuse fewer than two means, and those that are not in [0, 1]."""
     if len(means) < 2:
         raise InvalidParameter(f"means must name at least 2 arms; got {len(means)}.")
     for mean in means:
@@ -96,11 +52,7 @@ def check_means(means: Sequence[float]) -> None:
 
 
 def check_gaps(gaps: Sequence[float]) -> None:
-    """Refuse gaps that are not in [0, 1], or none at all.
-
-    Args:
-        gaps: the gap of every arm except one best arm.
-    """
+    """Refuse gaps that are not in [0, 1], or none at all."""
     if not len(gaps):
         raise InvalidParameter("gaps must have an entry for each arm but the best; got none.")
     for gap in gaps:

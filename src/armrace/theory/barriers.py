@@ -20,8 +20,6 @@ from armrace.theory.arguments import (
     check_gaps,
 )
 
-__all__ = ["BarrierProof", "barrier_curvature", "barrier_proof", "barrier_regret", "lb_inf_proof"]
-
 Floats = npt.NDArray[np.float64]
 Tangents = Callable[[Floats, float], tuple[float, Floats, float]]
 

@@ -19,15 +19,6 @@ from armrace.theory.arguments import (
 )
 from armrace.theory.plays import RegretBound, bound_regret, regret_of_limits
 
-__all__ = [
-    "elimination_log_term",
-    "gaps_of",
-    "known_corruption_regret",
-    "papers_plays_until_deleted",
-    "plays_until_deleted",
-    "survival_failure",
-]
-
 
 _ROUNDING = 1 + 1e-12
 """Keeps rounding errors from making a whole count one too small."""

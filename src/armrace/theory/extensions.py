@@ -10,14 +10,6 @@ from armrace.theory.arguments import check_at_least, check_gaps, check_horizon
 from armrace.theory.plays import RegretBound
 from armrace.theory.races import agnostic_regret
 
-__all__ = [
-    "best_of_all_worlds_regret",
-    "clean_regret_from",
-    "hidden_rounds_regret",
-    "inverse_gap",
-    "inverse_gap_for_pseudo_regret",
-]
-
 
 def inverse_gap(gap: float, horizon: int) -> float:
     """``min(1/gap, sqrt(T))``, which replaces ``1/gap`` in bounds on the regret.

@@ -21,8 +21,6 @@ from armrace.theory.eliminations import plays_until_deleted
 from armrace.theory.moves import moves_until_deleted, rounds_until_moves
 from armrace.theory.plays import RegretBound, bound_regret, regret_of_limits, regret_of_stages
 
-__all__ = ["fast_slow_log_term", "fast_slow_regret", "fast_slow_stochastic_regret"]
-
 
 def fast_slow_log_term(arms: int, horizon: int, delta: float) -> float:
     """``L = ln(8KT/delta)`` of Theorem 2; the slow layer's allowance is ``2 L``.

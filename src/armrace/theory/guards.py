@@ -32,14 +32,6 @@ from armrace.theory.plays import (
 )
 from armrace.theory.sharp import SharpLayer, make_sharp_layer, sharp_plays_until_deleted
 
-__all__ = [
-    "guard_layers",
-    "guard_overhead",
-    "guarded_regret",
-    "most_labelled_rounds",
-    "price_of_high_probability",
-]
-
 
 def guard_layers(
     arms: int, horizon: int, delta: float, share: int = 4, first: float = 1.0

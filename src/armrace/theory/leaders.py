@@ -13,13 +13,6 @@ from collections.abc import Sequence
 from armrace.errors import InvalidParameter
 from armrace.theory.arguments import check_arms, check_at_least, check_gaps, check_horizon
 
-__all__ = [
-    "exp3_any_rewards_regret",
-    "lb_inf_regret",
-    "tsallis_inf_any_rewards_regret",
-    "tsallis_inf_regret",
-]
-
 
 def exp3_any_rewards_regret(arms: int, horizon: int, learning_rate: float | None = None) -> float:
     """Bound the expected regret of EXP3 against a fixed arm, for any rewards.

@@ -19,15 +19,6 @@ from typing import NamedTuple
 from armrace.errors import InvalidParameter
 from armrace.theory.arguments import check_above_zero, check_at_least, check_horizon
 
-__all__ = [
-    "ForcedRegret",
-    "clean_switching_regret",
-    "forced_positive_regret",
-    "forced_regret",
-    "sparse_interval_plays",
-    "switching_regret",
-]
-
 
 class ForcedRegret(NamedTuple):
     """Regret that is reached with a probability; both are lower bounds, and may say nothing."""

@@ -17,8 +17,6 @@ from collections.abc import Sequence
 
 from armrace.theory.arguments import check_at_least, check_open_unit, check_share
 
-__all__ = ["moves_until_deleted", "rounds_until_moves"]
-
 
 def moves_until_deleted(plays: Sequence[float]) -> list[float]:
     """The number of moves by which a tolerant layer has deleted each arm.

@@ -22,8 +22,6 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["NO_GUARANTEE", "RegretBound", "bound_regret", "regret_of_limits", "regret_of_stages"]
-
 
 class RegretBound(NamedTuple):
     """Upper bounds on a run's pseudo-regret and regret, except with the failure probability."""
@@ -46,11 +44,6 @@ NO_GUARANTEE = RegretBound(math.inf, math.inf)
 def regret_of_limits(gaps: Sequence[float], limits: Sequence[float], horizon: float) -> float:
     """Return the largest pseudo-regret if each arm has a limit on its plays in ``horizon`` rounds.
 
-    Args:
-        gaps: the gap of every arm except one best arm.
-        limits: for each gap, the most plays of its arm.
-        horizon: the most plays of all arms together.
-
     >>> regret_of_limits([0.5, 0.1], [10, 1000], 100)
     14.0
     """
@@ -66,11 +59,6 @@ def regret_of_stages(gaps: Sequence[float], ends: Sequence[float], horizon: int)
     """Return the largest pseudo-regret if each arm is deleted by a given round.
 
     In every round, the worst that can be played is the worst arm that is not deleted.
-
-    Args:
-        gaps: the gap of every arm except one best arm.
-        ends: for each gap, the round by which its arm is deleted.
-        horizon: the number of rounds.
 
     >>> regret_of_stages([0.5, 0.1], [10, 60], 100)
     10.0
@@ -94,14 +82,6 @@ def bound_regret(
     """Regret from pseudo-regret and the number of bad plays, as derived above.
 
     ``corruption`` is the sum of what it does to the comparator and to what is collected.
-
-    Args:
-        gaps: the gap of every arm except one best arm.
-        pseudo_regret: a bound on the pseudo-regret.
-        bad_plays: the most plays of arms with a gap.
-        horizon: the number of rounds.
-        log_term: the log term of the martingales.
-        corruption: what corruption adds to the regret.
 
     >>> bound_regret([0.5], 10, 8, 1000, 4, 6)
     RegretBound(pseudo_regret=10, regret=24.0)

@@ -33,17 +33,6 @@ from armrace.theory.plays import (
     regret_of_stages,
 )
 
-__all__ = [
-    "agnostic_regret",
-    "layer_shares",
-    "per_arm_regret",
-    "race_failure",
-    "race_log_term",
-    "race_tolerance",
-    "race_tolerances",
-    "tolerant_layer",
-]
-
 
 def layer_shares(horizon: int) -> list[float]:
     """The shares of the multi-layer race: ``2^-l``, and what remains to the first layer.

@@ -30,14 +30,6 @@ from armrace.theory.plays import (
     regret_of_stages,
 )
 
-__all__ = [
-    "SharpLayer",
-    "make_sharp_layer",
-    "sharp_layers",
-    "sharp_plays_until_deleted",
-    "sharp_regret",
-]
-
 _LATE_LOOK = 129 / 128
 """By how much the rewards of an arm may have grown since its interval was computed."""
 
@@ -108,14 +100,7 @@ def sharp_layers(
 def make_sharp_layer(
     arms: int, shares: Sequence[float], tolerated: float, failure: float
 ) -> SharpLayer:
-    """Return a layer that also uses the rewards of all slower ones.
-
-    Args:
-        arms: the number of arms.
-        shares: the shares of rounds of this layer and of all slower ones.
-        tolerated: the corruption that it is designed for.
-        failure: the probability with which its intervals may fail, and its allowance too.
-    """
+    """Return a layer that also uses the rewards of all slower ones."""
     return SharpLayer(
         share=shares[0],
         tolerated=tolerated,

@@ -23,8 +23,6 @@ from armrace.verification.guarantees import DELTA, Subject
 from armrace.verification.regrets import failure_measure
 from armrace.verification.runs import Runs
 
-__all__ = ["RACES_THAT_LEAP", "Curve", "asymptotic_claims", "asymptotic_series", "draw_up"]
-
 RACES_THAT_LEAP: tuple[str | Mapping[str, Any], ...] = (
     "active-arm-elimination",
     "multi-layer-race",
@@ -81,11 +79,6 @@ def asymptotic_series(subject: Subject, runs: int, seed: int) -> Iterator[Series
     """Make the series of a race along ``T``, and along ``C`` as far as its guarantee reaches.
 
     Each point has its own seed, so that the runs of different points are independent.
-
-    Args:
-        subject: the race, with its guarantee.
-        runs: the number of runs of each point.
-        seed: the seed of all runs.
     """
     quiet = [
         _experiment(subject, "none", 0.0, horizon, runs, seed + point)
@@ -102,11 +95,7 @@ def asymptotic_series(subject: Subject, runs: int, seed: int) -> Iterator[Series
 
 
 def asymptotic_claims(series: Series) -> Iterator[Claim]:
-    """Claim that the regret stays below its bound everywhere, and grows no faster.
-
-    Args:
-        series: the series.
-    """
+    """Claim that the regret stays below its bound everywhere, and grows no faster."""
     yield _below_bound(series)
     yield _power_of_logarithm(series) if series.axis == "T" else _linear_in_corruption(series)
 
@@ -202,12 +191,7 @@ def _regrets(runs: Sequence[Runs]) -> npt.NDArray[np.float64]:
 
 
 def draw_up(series: Series, played: Mapping[Experiment, Runs]) -> Curve:
-    """Make the curve of a series that was played.
-
-    Args:
-        series: the series.
-        played: the runs of each experiment.
-    """
+    """Make the curve of a series that was played."""
     regrets = _regrets([played[experiment] for experiment in series.experiments])
     bounds = series.bounds()
     points = np.log(series.points)

@@ -11,8 +11,6 @@ from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.verification.checks import describe_means
 from armrace.verification.guarantees import Subject
 
-__all__ = ["ATTACKS", "Cell", "cells", "describe"]
-
 ATTACKS: tuple[str | Mapping[str, Any], ...] = (
     "none",
     "zero-best",
@@ -42,17 +40,7 @@ def cells(
     runs: int,
     seed: int,
 ) -> Iterator[Cell]:
-    """Return a cell for each attack against which the race has a guarantee.
-
-    Args:
-        subject: the race, with its guarantee.
-        means: the mean rewards of the arms.
-        attacks: the attacks.
-        corruption: the budget of the attacks.
-        horizon: the number of rounds.
-        runs: the number of runs.
-        seed: the seed of all runs.
-    """
+    """Return a cell for each attack against which the race has a guarantee."""
     for attack in attacks:
         quiet = attack == "none"
         if quiet or subject.guarantee.robust:
@@ -70,11 +58,7 @@ def cells(
 
 
 def describe(experiment: Experiment) -> str:
-    """Arms, attack and length in a line.
-
-    Args:
-        experiment: the experiment.
-    """
+    """Arms, attack and length in a line."""
     told = getattr(experiment.policy, "corruption", None)
     parts = [
         describe_means(experiment.environment.mean_rewards(1)),

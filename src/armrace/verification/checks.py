@@ -20,26 +20,11 @@ from armrace.simulation.experiment import Experiment
 from armrace.statistics import Interval, clopper_pearson, mean_interval, slope_of_growth
 from armrace.verification.runs import Runs
 
-__all__ = [
-    "Check",
-    "Claim",
-    "Judgement",
-    "describe_means",
-    "mean_at_least",
-    "never",
-    "rarely",
-    "slope_above",
-    "slope_at_most",
-]
-
 Floats = npt.NDArray[np.float64]
 
 
 def describe_means(means: Iterable[float]) -> str:
     """Return the means of the arms as part of a setting.
-
-    Args:
-        means: the mean of each arm.
 
     >>> describe_means([0.5, 0.25])
     'means 0.5, 0.25'
@@ -95,50 +80,26 @@ class Check(msgspec.Struct, frozen=True):
 
 
 def rarely(failed: npt.NDArray[np.bool_], limit: float, level: float) -> Judgement:
-    """Judge whether something fails with probability at most ``limit`` (exact binomial test).
-
-    Args:
-        failed: whether each run failed.
-        limit: the probability that is claimed.
-        level: the probability with which the interval may miss.
-    """
+    """Judge whether something fails with probability at most ``limit`` (exact binomial test)."""
     failures = int(failed.sum())
     interval = clopper_pearson(failures, failed.size, level)
     return Judgement(failed.size, failures, interval, limit, interval.low <= limit)
 
 
 def never(failed: npt.NDArray[np.bool_], level: float) -> Judgement:
-    """Judge whether something never fails, for any random draws.
-
-    Args:
-        failed: whether each run failed.
-        level: the probability with which the interval may miss.
-    """
+    """Judge whether something never fails, for any random draws."""
     return rarely(failed, 0.0, level)
 
 
 def mean_at_least(sample: Floats, limit: float, level: float) -> Judgement:
-    """Judge whether a mean is at least ``limit``; runs below it are counted as failures.
-
-    Args:
-        sample: one number for each run.
-        limit: the mean that is claimed.
-        level: the probability with which the interval may miss.
-    """
+    """Judge whether a mean is at least ``limit``; runs below it are counted as failures."""
     interval = Interval(*mean_interval(sample, level))
     failures = int((sample < limit).sum())
     return Judgement(sample.size, failures, interval, limit, interval.high >= limit)
 
 
 def slope_at_most(points: Sequence[float], sample: Floats, limit: float, level: float) -> Judgement:
-    """Judge whether a mean grows by at most ``limit`` per unit; steeper runs count as failures.
-
-    Args:
-        points: where each column of the sample was taken.
-        sample: one row for each run.
-        limit: the slope that is claimed.
-        level: the probability with which the interval may miss.
-    """
+    """Judge whether a mean grows by at most ``limit`` per unit; steeper runs count as failures."""
     growth = slope_of_growth(points, sample, level)
     failures = _count(points, sample, lambda slope: slope > limit)
     interval = Interval(growth.low, growth.high)
@@ -146,14 +107,7 @@ def slope_at_most(points: Sequence[float], sample: Floats, limit: float, level: 
 
 
 def slope_above(points: Sequence[float], sample: Floats, limit: float, level: float) -> Judgement:
-    """Judge whether the whole interval of a slope lies above ``limit`` per unit.
-
-    Args:
-        points: where each column of the sample was taken.
-        sample: one row for each run.
-        limit: the slope that is claimed.
-        level: the probability with which the interval may miss.
-    """
+    """Judge whether the whole interval of a slope lies above ``limit`` per unit."""
     growth = slope_of_growth(points, sample, level)
     failures = _count(points, sample, lambda slope: slope <= limit)
     interval = Interval(growth.low, growth.high)

@@ -19,8 +19,6 @@ from armrace.policies.guarded.guard import GuardState
 from armrace.policies.races.intervals import PAPER
 from armrace.policies.races.race import Race, cell_of, evidence, interval
 
-__all__ = ["WitnessedGuard", "WitnessedRace", "make_witnessed_guard", "make_witnessed_race"]
-
 
 @forwards(distribution, choose, assign)
 class WitnessedRace(NamedTuple):
@@ -33,12 +31,7 @@ class WitnessedRace(NamedTuple):
 
 
 def make_witnessed_race(race: Race, means: npt.NDArray[np.float64]) -> WitnessedRace:
-    """Wrap a race before its first round.
-
-    Args:
-        race: the state of a race.
-        means: the true mean rewards of the arms.
-    """
+    """Wrap a race before its first round."""
     return WitnessedRace(race, means.copy(), np.zeros(race.share.size, dtype=np.bool_))
 
 
@@ -58,12 +51,7 @@ class WitnessedGuard(NamedTuple):
 
 
 def make_witnessed_guard(guard: GuardState, means: npt.NDArray[np.float64]) -> WitnessedGuard:
-    """Wrap a guard before its first round.
-
-    Args:
-        guard: the state of a guard.
-        means: the true mean rewards of the arms.
-    """
+    """Wrap a guard before its first round."""
     return WitnessedGuard(guard, means.copy(), np.zeros(guard.race.share.size, dtype=np.bool_))
 
 

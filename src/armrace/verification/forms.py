@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["FULL", "QUICK", "Form", "windows"]
-
 
 class Form(NamedTuple):
     """Sizes of the experiments of each family."""
@@ -104,12 +102,6 @@ FULL = Form(
 
 def windows(rounds: int, number: int, length: int, seed: int) -> list[range]:
     """Return windows at random places, one in each of ``number`` equal parts, and one at the end.
-
-    Args:
-        rounds: the number of rounds.
-        number: the number of windows at random places.
-        length: the rounds of each window; fewer if there are not enough.
-        seed: the seed of the places.
 
     >>> windows(1_000, 2, 10, seed=0)
     [range(315, 325), range(628, 638), range(990, 1000)]

@@ -37,18 +37,6 @@ from armrace.verification.rules import (
     sharp_race_rule,
 )
 
-__all__ = [
-    "CHECKED",
-    "CHECKED_AT_LENGTH",
-    "DELTA",
-    "GUARANTEES",
-    "Guarantee",
-    "Subject",
-    "label_of",
-    "make_policy",
-    "make_subject",
-]
-
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 DELTA = 0.1
@@ -292,11 +280,7 @@ CHECKED_AT_LENGTH: tuple[str | Mapping[str, Any], ...] = (
 
 
 def make_policy(description: Policy | str | Mapping[str, Any]) -> Policy:
-    """Make a policy, with the ``delta`` of the checks if it is given by its name alone.
-
-    Args:
-        description: a policy, its name, or plain data with a name.
-    """
+    """Make a policy, with the ``delta`` of the checks if it is given by its name alone."""
     if not isinstance(description, str):
         return POLICIES.make(description)
     policy: Policy = POLICIES.find(description).from_parameters({})
@@ -304,11 +288,7 @@ def make_policy(description: Policy | str | Mapping[str, Any]) -> Policy:
 
 
 def make_subject(description: Policy | str | Mapping[str, Any]) -> Subject:
-    """A race to be checked.
-
-    Args:
-        description: a policy, its name, or plain data with a name.
-    """
+    """A race to be checked."""
     policy = make_policy(description)
     for kind, guarantee in GUARANTEES.items():
         if isinstance(policy, kind):
@@ -320,11 +300,7 @@ def make_subject(description: Policy | str | Mapping[str, Any]) -> Subject:
 
 
 def label_of(policy: Policy) -> str:
-    """Return the policy's name with the parameters that differ from the defaults.
-
-    Args:
-        policy: the policy.
-    """
+    """Return the policy's name with the parameters that differ from the defaults."""
     usual = {parameter.name: parameter.default for parameter in policy.parameters()}
     skipped = {"name", "delta", "corruption"}
     given = {name: _in_short(value) for name, value in policy.to_builtins().items()}

@@ -32,14 +32,6 @@ from armrace.verification.mechanics import (
 from armrace.verification.regrets import below_bound
 from armrace.verification.runs import Runs
 
-__all__ = [
-    "guard_claims",
-    "guard_mechanics_claims",
-    "prescribed_rounds",
-    "wrong_feed",
-    "wrong_plays",
-]
-
 _GAPS = theory.gaps_of(FAR)
 _ATTACKS = ("none", "zero-best-when-likely", "swap-best")
 _BASE_LAYERS = 1
@@ -48,13 +40,7 @@ _COMPARED = 20_000
 
 
 def guard_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """Make the claims of Theorem C about a guard.
-
-    Args:
-        subject: what is checked, with its guarantee.
-        form: the sizes of the checks.
-        seed: the seed of all runs.
-    """
+    """Make the claims of Theorem C about a guard."""
     yield from guard_mechanics_claims(subject, form, seed)
     for cell in cells(subject, FAR, _ATTACKS, form.corruption, form.horizon, form.runs, seed):
         yield _deleted_in_time(cell)
@@ -63,13 +49,7 @@ def guard_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
 
 
 def guard_mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """Make the claims about how a guard runs.
-
-    Args:
-        subject: what is checked, with its guarantee.
-        form: the sizes of the checks.
-        seed: the seed of all runs.
-    """
+    """Make the claims about how a guard runs."""
     policy: Any = subject.policy
     if not isinstance(policy, Guarded):
         return
@@ -112,12 +92,6 @@ def wrong_plays(
 ) -> WrongPlays:
     """Count the plays that a guard should not have made, from its plays and deletions alone.
 
-    Args:
-        plays: label and arm of every round; the label -1 stands for none.
-        deletions: which arm was deleted from which layer after which round.
-        arms: the number of arms.
-        lead: rounds of the base before each turn of a layer.
-
     Returns:
         The base's plays of arms that are not active in the fastest non-empty layer, and the
         turns of other arms than the active one with the fewest turns.
@@ -133,14 +107,7 @@ def wrong_plays(
 def prescribed_rounds(
     plays: Sequence[tuple[int, int]], deletions: set[Deletion], arms: int, lead: int
 ) -> Iterator[tuple[bool, npt.NDArray[np.bool_]]]:
-    """Yield for each round whether it is a turn of its layer's, and the arms that may be played.
-
-    Args:
-        plays: label and arm of every round; the label -1 stands for none.
-        deletions: which arm was deleted from which layer after which round.
-        arms: the number of arms.
-        lead: rounds of the base before each turn of a layer.
-    """
+    """Yield for each round whether it is a turn of its layer's, and the arms that may be played."""
     layers = 1 + max(label for label, _ in plays)
     active = np.ones((layers, arms), dtype=bool)
     moves, turns = np.zeros(layers, dtype=int), np.zeros((layers, arms), dtype=int)
@@ -165,10 +132,6 @@ def prescribed_rounds(
 
 def wrong_feed(policy: Guarded, run: FarRun) -> tuple[int, int]:
     """Count the arrays of a guard's base that differ from those of a base fed by the definition.
-
-    Args:
-        policy: the guard.
-        run: a run of it.
 
     Returns:
         The number of arrays that differ, and of all.

@@ -28,15 +28,6 @@ from armrace.verification.prescribed_leaders import (
 )
 from armrace.verification.regularisers import BARRIER, ENTROPY, TSALLIS, Regulariser
 
-__all__ = [
-    "CHECKED_LEADERS",
-    "CHECKED_LEADERS_AT_LENGTH",
-    "LEADERS",
-    "LeaderGuarantee",
-    "LeaderSubject",
-    "find_leader",
-]
-
 Floats = npt.NDArray[np.float64]
 
 
@@ -178,11 +169,7 @@ CHECKED_LEADERS_AT_LENGTH: tuple[str | Mapping[str, Any], ...] = (
 
 
 def find_leader(policy: Policy) -> LeaderSubject | None:
-    """Return a leader as a subject; None for a policy that derives from no leader of the table.
-
-    Args:
-        policy: the policy.
-    """
+    """Return a leader as a subject; None for a policy that derives from no leader of the table."""
     for kind, guarantee in LEADERS.items():
         if isinstance(policy, kind):
             return LeaderSubject(label_of(policy), policy, guarantee)

@@ -35,8 +35,6 @@ from armrace.verification.leader_proofs import (
 )
 from armrace.verification.runs import Runs
 
-__all__ = ["leader_mechanics_claims"]
-
 Floats = npt.NDArray[np.float64]
 
 _WINDOW = 64
@@ -50,13 +48,7 @@ _ROUNDING = 1e-9
 
 
 def leader_mechanics_claims(subject: LeaderSubject, form: Form, seed: int) -> Iterator[Claim]:
-    """Make the claims about the running state and the sample paths of a leader.
-
-    Args:
-        subject: what is checked, with its guarantee.
-        form: the sizes of the checks.
-        seed: the seed of all runs.
-    """
+    """Make the claims about the running state and the sample paths of a leader."""
     if not _is_readable(subject):
         return
     paths = _Paths(subject, form, seed)

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from armrace.policies import Policy
 from armrace.verification.mechanics import OpenLearner
 
-__all__ = ["MEANS", "Path", "Reading", "replay", "walk"]
-
 Floats = npt.NDArray[np.float64]
 
 MEANS = (0.6, 0.4, 0.45)
@@ -85,14 +83,7 @@ class Path(NamedTuple):
 
 
 def walk(policy: Policy, read: Reader, rounds: int, seed: int) -> Path:
-    """Play a leader under an adversary that swaps two arms while the best is likely.
-
-    Args:
-        policy: the leader.
-        read: how its running state is read.
-        rounds: the number of rounds, which is the horizon that it is told.
-        seed: the seed of the rewards and of the decisions.
-    """
+    """Play a leader under an adversary that swaps two arms while the best is likely."""
     means, arms = np.array(MEANS), len(MEANS)
     learner = OpenLearner(policy, arms=arms, horizon=rounds, seed=seed, log=False)
     state = getattr(learner.state, "leader", learner.state)  # of one that wraps a leader
@@ -127,11 +118,6 @@ def replay(path: Path, prescribed: Any, rounds: Container[int]) -> Floats:
     """Return the probabilities that a second implementation gives for the same plays.
 
     It learns in every round, and solves for the probabilities in some, which takes long.
-
-    Args:
-        path: the plays and rewards.
-        prescribed: a leader of :mod:`armrace.verification.prescribed_leaders` at its start.
-        rounds: the rounds whose probabilities are returned, in order.
     """
     found = []
     rewards = 1 - path.losses[path.played]

@@ -17,26 +17,6 @@ from armrace.theory.barriers import BarrierProof
 from armrace.verification.leader_paths import Path
 from armrace.verification.regularisers import Regulariser
 
-__all__ = [
-    "Sides",
-    "Steps",
-    "barrier_steps",
-    "bias_of_best",
-    "bias_of_optimism",
-    "comparators",
-    "distance_from_solution",
-    "draws_by_change",
-    "draws_by_weight",
-    "errors_of_estimates",
-    "errors_of_running_means",
-    "excess_variation",
-    "regret_by_sums",
-    "regret_on_path",
-    "signed_errors_of_estimates",
-    "squares_of_optimism",
-    "stability_of_scales",
-]
-
 Floats = npt.NDArray[np.float64]
 
 _TINY = 1e-300
@@ -68,10 +48,6 @@ def distance_from_solution(path: Path, regulariser: Regulariser) -> Floats:
     At the minimiser ``E + scale * slope(p)`` is the same for all arms. Differences from the value
     of the likeliest arm are given as the relative change of the probability that removes them, to
     first order.
-
-    Args:
-        path: the path.
-        regulariser: the regulariser of the leader.
     """
     before, weights = path.before, path.weights
     expected = before.estimated + before.predictions - before.optimism
@@ -87,9 +63,6 @@ def draws_by_weight(path: Path) -> Floats:
 
     That is ``p_i - sum p_j^2``, whose mean is 0 if the arm ``i`` is drawn from ``p``. It is
     negative where unlikely arms are drawn too often.
-
-    Args:
-        path: the path.
     """
     return np.asarray(path.weights[path.played] - (path.weights**2).sum(axis=1))
 
@@ -99,9 +72,6 @@ def draws_by_change(path: Path) -> Floats:
 
     That is ``w_i - sum p_j w_j`` with the weights of the round before minus those of this one, as
     ``w``, scaled to a largest value of 1/2. It is positive where an old distribution is used.
-
-    Args:
-        path: the path.
     """
     change = -np.diff(path.weights, axis=0, prepend=path.weights[:1])
     most = np.abs(change).max(axis=1, keepdims=True)
@@ -114,9 +84,6 @@ def errors_of_estimates(path: Path) -> Floats:
 
     That is the sum over arms of ``p (estimate - loss)/2``, in [-1, 1], whose mean is 0 if
     the estimates are unbiased. Values beyond [-1, 1], which no unbiased estimate gives, are cut.
-
-    Args:
-        path: the path.
     """
     return _weighted_errors(path, np.full_like(path.losses, 0.5))
 
@@ -126,9 +93,6 @@ def signed_errors_of_estimates(path: Path) -> Floats:
 
     This is the sign of the error of a prediction in (0, 1), so that errors in proportion to it
     add up, whether arms have lost or not.
-
-    Args:
-        path: the path.
     """
     return _weighted_errors(path, np.where(path.losses > 0.5, 1.0, -1.0))
 
@@ -142,12 +106,7 @@ def _weighted_errors(path: Path, factors: Floats) -> Floats:
 
 
 def comparators(arms: int, rounds: int) -> list[Floats]:
-    """Return, for each arm, the distribution that plays it in all rounds except one per other arm.
-
-    Args:
-        arms: the number of arms.
-        rounds: the number of rounds.
-    """
+    """Return, for each arm, the distribution that plays it in all rounds except one per other arm."""
     found = []
     for best in range(arms):
         comparator = np.full(arms, 1 / rounds)
@@ -157,14 +116,7 @@ def comparators(arms: int, rounds: int) -> list[Floats]:
 
 
 def regret_on_path(path: Path, regulariser: Regulariser, centred: bool) -> Sides:
-    """Return the regret on estimated losses and what the leader lemma allows, per comparator.
-
-    Args:
-        path: the path.
-        regulariser: the regulariser of the leader.
-        centred: whether the error of the arm played is subtracted from all surprises, as in
-            the barrier's proof.
-    """
+    """Return the regret on estimated losses and what the leader lemma allows, per comparator."""
     rounds, arms = path.weights.shape
     before, weights, drift = path.before, path.weights, path.optimism_steps
     shift = path.errors[:, None] if centred else 0.0
@@ -196,57 +148,33 @@ class Steps(NamedTuple):
 
 
 def barrier_steps(path: Path) -> Steps:
-    """Return the extreme steps of a path of a leader with a logarithmic barrier.
-
-    Args:
-        path: the path.
-    """
+    """Return the extreme steps of a path of a leader with a logarithmic barrier."""
     drift = path.optimism_steps
     steps = (path.shares - drift) / path.before.scales
     return Steps(float(steps.min()), float(drift.min()), float(drift.max()))
 
 
 def stability_of_scales(path: Path, growth: float) -> Sides:
-    """Return the sides of barrier lemma 2 for each arm.
-
-    Args:
-        path: the path.
-        growth: the number ``B`` by which squared scales grow with the variation.
-    """
+    """Return the sides of barrier lemma 2 for each arm."""
     variation = path.shares**2
     left = (variation / path.before.scales).sum(axis=0)
     return Sides(left, 2 * np.sqrt(variation.sum(axis=0) / growth))
 
 
 def bias_of_optimism(path: Path, proof: BarrierProof) -> Sides:
-    """Return the sides of barrier lemma 3 (a) for each arm.
-
-    Args:
-        path: the path.
-        proof: the constants of the leader's proof.
-    """
+    """Return the sides of barrier lemma 3 (a) for each arm."""
     allowed = proof.optimism * (1 + np.sqrt(proof.spread * _squares(path)))
     return Sides(path.optimism_steps.sum(axis=0), allowed)
 
 
 def squares_of_optimism(path: Path, proof: BarrierProof) -> Sides:
-    """Return the sides of barrier lemma 3 (b) for each arm.
-
-    Args:
-        path: the path.
-        proof: the constants of the leader's proof.
-    """
+    """Return the sides of barrier lemma 3 (b) for each arm."""
     left = (path.optimism_steps**2).sum(axis=0)
     return Sides(left, np.full(left.size, proof.squares))
 
 
 def bias_of_best(path: Path, proof: BarrierProof) -> Sides:
-    """Return the sides of barrier lemma 3 (c) for each arm in the part of the best.
-
-    Args:
-        path: the path.
-        proof: the constants of the leader's proof.
-    """
+    """Return the sides of barrier lemma 3 (c) for each arm in the part of the best."""
     rounds, arms = path.weights.shape
     share = (arms - 1) / rounds
     left = path.optimism_steps.sum(axis=0) - (1 - share) * path.after.optimism
@@ -254,12 +182,7 @@ def bias_of_best(path: Path, proof: BarrierProof) -> Sides:
 
 
 def regret_by_sums(path: Path, proof: BarrierProof) -> Sides:
-    """Return the regret on estimated losses and what the theorem by tangents starts from.
-
-    Args:
-        path: the path.
-        proof: the constants of the leader's proof.
-    """
+    """Return the regret on estimated losses and what the theorem by tangents starts from."""
     rounds, arms = path.weights.shape
     variation = np.maximum((path.shares**2).sum(axis=0), _TINY)
     stability = float(proof.stability(variation)[0].sum())
@@ -272,11 +195,7 @@ def regret_by_sums(path: Path, proof: BarrierProof) -> Sides:
 
 
 def errors_of_running_means(path: Path) -> Sides:
-    """Return the sides of lemma V1 for each arm, around several numbers.
-
-    Args:
-        path: the path of a leader that predicts by the mean of an arm's losses.
-    """
+    """Return the sides of lemma V1 for each arm, around several numbers."""
     left, right = [], []
     for arm in range(path.weights.shape[1]):
         plays = path.arms == arm
@@ -297,9 +216,6 @@ def excess_variation(path: Path) -> Floats:
     """Return, for each round, the variation of all arms beyond its expected value, in [-1, 2].
 
     That is the sum over arms of ``nu - p (1 - p)``, whose mean is at most 0.
-
-    Args:
-        path: the path.
     """
     expected = path.weights * (1 - path.weights)
     return np.asarray((path.shares**2 - expected).sum(axis=1))

@@ -24,33 +24,19 @@ from armrace.verification.leader_mechanics import leader_mechanics_claims
 from armrace.verification.lemmas import FAR
 from armrace.verification.runs import Runs
 
-__all__ = ["leader_claims", "leader_regret_claims"]
-
 _GAPS = theory.gaps_of(FAR)
 _ROUNDS_A_UNIT = 100
 """Rounds for each unit of corruption under the attacks."""
 
 
 def leader_claims(subject: LeaderSubject, form: Form, seed: int) -> Iterator[Claim]:
-    """Make all claims about a leader.
-
-    Args:
-        subject: what is checked, with its guarantee.
-        form: the sizes of the checks.
-        seed: the seed of all runs.
-    """
+    """Make all claims about a leader."""
     yield from leader_mechanics_claims(subject, form, seed)
     yield from leader_regret_claims(subject, form, seed)
 
 
 def leader_regret_claims(subject: LeaderSubject, form: Form, seed: int) -> Iterator[Claim]:
-    """Make the claims of the theorem, where its bound is below all that can be lost.
-
-    Args:
-        subject: what is checked, with its guarantee.
-        form: the sizes of the checks.
-        seed: the seed of all runs.
-    """
+    """Make the claims of the theorem, where its bound is below all that can be lost."""
     budget = form.horizon / _ROUNDS_A_UNIT
     yield from _pseudo_regret_claim(subject, "none", 0.0, form, seed)
     for attack in (*ATTACKS[1:], *_searched(subject, budget, form)):

@@ -18,8 +18,6 @@ from armrace.verification.forms import Form
 from armrace.verification.guarantees import Subject
 from armrace.verification.runs import Books, Runs
 
-__all__ = ["FAR", "lemma_claims"]
-
 FAR = (0.95, 0.05)
 CLOSE = (0.55, 0.5, 0.45)
 CERTAIN = (1.0, 0.0)
@@ -36,13 +34,7 @@ Failed = Callable[[Cell, Runs, Books, Bools], Bools]
 
 
 def lemma_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """All lemmas for one race.
-
-    Args:
-        subject: what is checked, with its guarantee.
-        form: the sizes of the checks.
-        seed: the seed of all runs.
-    """
+    """All lemmas for one race."""
     far = list(cells(subject, FAR, ATTACKS, form.corruption, form.horizon, form.runs, seed))
     close = list(
         cells(subject, CLOSE, ATTACKS, form.close_corruption, form.close_horizon, form.runs, seed)

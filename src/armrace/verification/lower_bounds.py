@@ -37,8 +37,6 @@ from armrace.verification.forms import Form
 from armrace.verification.guarantees import Subject
 from armrace.verification.runs import Runs
 
-__all__ = ["race_lower_bounds", "ucb1_lower_bounds"]
-
 _GAP = 0.4
 _MEANS = (0.5 + _GAP, 0.5)
 _SEARCH_RUNS = 20
@@ -49,13 +47,7 @@ _UCB1_HORIZON = 100_000
 
 
 def race_lower_bounds(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """Make the claims about the regret that the lower bounds force on a race.
-
-    Args:
-        subject: what is checked, with its guarantee.
-        form: the sizes of the checks.
-        seed: the seed of all runs.
-    """
+    """Make the claims about the regret that the lower bounds force on a race."""
     policy = subject.facing(_FEARED)
     switches = [_switch(policy, rounds, form.growth_runs, seed) for rounds in form.switch_rounds]
     for rounds, experiment in zip(form.switch_rounds, switches, strict=True):
@@ -69,12 +61,7 @@ def race_lower_bounds(subject: Subject, form: Form, seed: int) -> Iterator[Claim
 
 
 def ucb1_lower_bounds(form: Form, seed: int) -> Iterator[Claim]:
-    """Make the claims about the regret that the lower bounds force on UCB1.
-
-    Args:
-        form: the sizes of the checks.
-        seed: the seed of all runs.
-    """
+    """Make the claims about the regret that the lower bounds force on UCB1."""
     policy = Ucb1()
     switches = [_switch(policy, rounds, form.growth_runs, seed) for rounds in form.switch_rounds]
     for rounds, experiment in zip(form.switch_rounds, switches, strict=True):

@@ -25,8 +25,6 @@ from armrace.verification.rules import Rule
 from armrace.verification.runs import Met, Runs, examine_window
 from armrace.verification.spending import log_beta
 
-__all__ = ["corruption_martingale", "martingale_claims", "reward_martingale"]
-
 Floats = npt.NDArray[np.float64]
 
 _CORRUPTED_ROUNDS = 64
@@ -40,13 +38,7 @@ _MEASURE = f"mean of the martingale, capped at {_TOP:g}, at most 1"
 
 
 def martingale_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """Claim that the martingales of the corruption met and of the clean rewards have mean 1.
-
-    Args:
-        subject: what is checked, with its guarantee.
-        form: the sizes of the checks.
-        seed: the seed of all runs.
-    """
+    """Claim that the martingales of the corruption met and of the clean rewards have mean 1."""
     if subject.guarantee.subsampled:
         yield _corruption_claim(subject, form, seed)
     yield _reward_claim(subject, form, seed)
@@ -82,12 +74,6 @@ def corruption_martingale(rule: Rule, met: Floats, corrupted: int, rate: float) 
     ``met`` is the corruption that each layer met by itself in ``corrupted`` rounds with a
     corruption of 1. The mean is exactly 1 if each layer gets its share of the rounds and nothing
     else.
-
-    Args:
-        rule: what the theorem prescribes for each layer.
-        met: the corruption that each layer met by itself; a row for each run.
-        corrupted: the number of rounds, each with a corruption of 1.
-        rate: the exponent.
     """
     together = np.cumsum(met[:, ::-1], axis=1)[:, ::-1] if rule.pooled else met
     growth = np.log1p(rule.used_share * math.expm1(rate))
@@ -120,11 +106,6 @@ def reward_martingale(rule: Rule, met: Met, mean: float) -> Floats:
 
     For mixtures, the mixture itself. Otherwise ``exp(rate (S - n mean))`` divided by its exact
     mean for Bernoulli rewards, of which Hoeffding's ``exp(rate^2 n/8)`` is an upper bound.
-
-    Args:
-        rule: what the theorem prescribes for each layer.
-        met: the rewards of the layers.
-        mean: the true mean of all arms.
     """
     pulls, sums = met.pulls, met.sums
     if rule.pooled:

@@ -25,20 +25,6 @@ from armrace.verification.guarantees import Subject
 from armrace.verification.rules import Rule, ends
 from armrace.verification.runs import Books, Runs
 
-__all__ = [
-    "MEANS",
-    "Deletion",
-    "FarRun",
-    "OpenLearner",
-    "Records",
-    "exactly",
-    "far_setting",
-    "mechanics_claims",
-    "play_far",
-    "prescribed_records",
-    "share_judgement",
-]
-
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 
@@ -56,13 +42,7 @@ _AGE = 7
 
 
 def mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """Make the claims about shares, turns, own rewards and deletions of a race.
-
-    Args:
-        subject: what is checked, with its guarantee.
-        form: the sizes of the checks.
-        seed: the seed of all runs.
-    """
+    """Make the claims about shares, turns, own rewards and deletions of a race."""
     policy = subject.facing(_TOLD)
     rule = subject.guarantee.rule(policy, len(_EQUAL), form.path_rounds)
     experiment = make_experiment(
@@ -110,14 +90,7 @@ def mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]
 
 
 def share_judgement(rule: Rule, books: Books, rounds: int, level: float) -> Judgement:
-    """Judge shares by an exact binomial test for each layer, at a joint level; show the worst.
-
-    Args:
-        rule: what the theorem prescribes for each layer.
-        books: the records of the layers at the end.
-        rounds: the rounds of each run.
-        level: the probability with which the interval may miss.
-    """
+    """Judge shares by an exact binomial test for each layer, at a joint level; show the worst."""
     plays = books.assigned.sum(axis=2)
     layers = plays.shape[1]
     judged = []
@@ -184,13 +157,7 @@ class OpenLearner(Learner):
 
 
 def play_far(policy: Policy, rounds: int, seed: int) -> FarRun:
-    """Play a race or a guard to its horizon, on rewards of 0 and 1.
-
-    Args:
-        policy: the race or guard.
-        rounds: the number of rounds, which is the horizon that it is told.
-        seed: the seed of the decisions and of the rewards.
-    """
+    """Play a race or a guard to its horizon, on rewards of 0 and 1."""
     learner = OpenLearner(policy, arms=len(MEANS), horizon=rounds, seed=seed, log=False)
     draws = np.random.default_rng(seed).random((rounds, len(MEANS)))
     table = (draws < np.array(MEANS)).astype(np.float64).tolist()
@@ -254,11 +221,7 @@ def _replay_claims(subject: Subject, policy: Policy, form: Form, seed: int) -> I
 
 
 def far_setting(form: Form) -> str:
-    """Describe the runs of :func:`play_far`.
-
-    Args:
-        form: the sizes of the checks.
-    """
+    """Describe the runs of :func:`play_far`."""
     length = f"T = {count(form.path_rounds)}; {form.replayed_runs} runs"
     return f"{describe_means(MEANS)}; no attack; {length}"
 
@@ -266,11 +229,7 @@ def far_setting(form: Form) -> str:
 def exactly(
     differing: Callable[[], Iterable[tuple[int, int]]],
 ) -> Callable[[Sequence[Runs], float], Judgement]:
-    """Return the judge of things of which none may differ.
-
-    Args:
-        differing: gives the number of those that differ, and of all, for each run.
-    """
+    """Return the judge of things of which none may differ."""
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
         wrong, total = map(sum, zip(*differing(), strict=True))
@@ -286,12 +245,6 @@ def prescribed_records(
     """Return the records and deletions of a race with this rule if its layers make these plays.
 
     Rewards are 0 or 1. A layer of -1 means that no layer learns from the play.
-
-    Args:
-        rule: what the theorem prescribes for each layer.
-        plays: layer and arm of every play, in order.
-        rewards: the reward of every play.
-        arms: the number of arms.
     """
     layers = rule.share.size
     pulls, sums = np.zeros((layers, arms)), np.zeros((layers, arms))

@@ -14,14 +14,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "PrescribedExp3",
-    "PrescribedLbInf",
-    "PrescribedLeader",
-    "PrescribedOptimisticLogBarrier",
-    "PrescribedTsallisInf",
-]
-
 Floats = npt.NDArray[np.float64]
 
 _HALVINGS = 70
@@ -34,13 +26,7 @@ class PrescribedLeader(Protocol):
         """Return the probabilities of the next decision."""
 
     def learn(self, arm: int, weights: Floats, reward: float) -> None:
-        """Learn a reward.
-
-        Args:
-            arm: the arm that was played.
-            weights: the probabilities with which the arms were drawn.
-            reward: what the arm paid.
-        """
+        """Learn a reward."""
 
 
 def _solve(weights_at: Callable[[float], Floats], least: float, most: float) -> Floats:
@@ -52,13 +38,7 @@ def _solve(weights_at: Callable[[float], Floats], least: float, most: float) -> 
 
 
 class PrescribedOptimisticLogBarrier:
-    """The optimistic log barrier, from all losses and errors so far.
-
-    Args:
-        policy: the policy, of which only the parameters are read.
-        arms: the number of arms.
-        horizon: the number of rounds that the policy is told.
-    """
+    """The optimistic log barrier, from all losses and errors so far."""
 
     def __init__(self, policy: Any, arms: int, horizon: int) -> None:
         self.policy, self.log_horizon = policy, math.log(max(horizon, 2))
@@ -91,13 +71,7 @@ class PrescribedOptimisticLogBarrier:
 
 
 class PrescribedLbInf:
-    """LB-INF as Ito (2021) prints it.
-
-    Args:
-        policy: the policy, of which only the parameters are read.
-        arms: the number of arms.
-        horizon: the number of rounds that the policy is told.
-    """
+    """LB-INF as Ito (2021) prints it."""
 
     def __init__(self, policy: Any, arms: int, horizon: int) -> None:
         self.rate, self.log_horizon = policy.prediction_rate, math.log(max(horizon, 2))
@@ -118,13 +92,7 @@ class PrescribedLbInf:
 
 
 class PrescribedTsallisInf:
-    """Tsallis-INF as Zimmert and Seldin (2021) print it.
-
-    Args:
-        policy: the policy, of which only the parameters are read.
-        arms: the number of arms.
-        horizon: the number of rounds, which it does not need.
-    """
+    """Tsallis-INF as Zimmert and Seldin (2021) print it."""
 
     def __init__(self, policy: Any, arms: int, horizon: int) -> None:
         self.estimated, self.reduced, self.number = np.zeros(arms), policy.estimator == "rv", 1
@@ -147,13 +115,7 @@ class PrescribedTsallisInf:
 
 
 class PrescribedExp3:
-    """EXP3 with losses, as in Theorem 3.1 of Bubeck and Cesa-Bianchi (2012).
-
-    Args:
-        policy: the policy, of which only the parameters are read.
-        arms: the number of arms.
-        horizon: the number of rounds that the policy is told.
-    """
+    """EXP3 with losses, as in Theorem 3.1 of Bubeck and Cesa-Bianchi (2012)."""
 
     def __init__(self, policy: Any, arms: int, horizon: int) -> None:
         usual = math.sqrt(2 * math.log(arms) / (horizon * arms))

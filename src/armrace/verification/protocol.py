@@ -30,8 +30,6 @@ from armrace.verification.checks import Claim, Judgement, describe_means
 from armrace.verification.forms import Form, windows
 from armrace.verification.runs import Runs, play_rounds, witnessed_parts
 
-__all__ = ["Telltale", "disagreements", "protocol_claims"]
-
 _MEANS = (0.6, 0.5, 0.4)
 _STEP = 1 / 16
 """What the attack spends in a round; a binary fraction, so that its sums are exact."""
@@ -77,14 +75,7 @@ def telltale_observe(state: TelltaleState, round: int, arm: int, reward: float) 
 
 
 def protocol_claims(label: str, policy: Policy, form: Form, seed: int) -> Iterator[Claim]:
-    """Make the claims about the rounds that the engine plays with a policy.
-
-    Args:
-        label: the policy's name in the table.
-        policy: the policy.
-        form: the sizes of the checks.
-        seed: the seed of all runs.
-    """
+    """Make the claims about the rounds that the engine plays with a policy."""
     places = windows(form.path_rounds, form.windows, _LENGTH, seed)
     lasting = _experiment(policy, form, seed)
     # A budget that ends within the last window; where less is charged, half ends before it.
@@ -136,12 +127,7 @@ def _repeated_blocks(experiment: Experiment) -> int:
 
 
 def disagreements(experiment: Experiment, window: range) -> list[str]:
-    """Return the accounts and states in which engine and reference differ after a window.
-
-    Args:
-        experiment: what both play.
-        window: the rounds that both play; the rounds before are the engine's alone.
-    """
+    """Return the accounts and states in which engine and reference differ after a window."""
     before, after = witnessed_parts(experiment), witnessed_parts(experiment)
     play_rounds(before, window.start)
     record = play_rounds(after, window.stop)._asdict()

@@ -17,8 +17,6 @@ from armrace.verification.guarantees import Subject
 from armrace.verification.lemmas import FAR
 from armrace.verification.runs import Runs
 
-__all__ = ["below_bound", "failure_measure", "regret_claims"]
-
 _GAPS = gaps_of(FAR)
 _GROWTH_ATTACKS = ("swap-best", "zero-best-when-likely")
 _HORIZONS = (10_000, 40_000, 160_000, 640_000)
@@ -34,11 +32,6 @@ def regret_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
 
     A race with a parameter that bounds the corruption has no guarantee beyond that bound, and
     nothing is claimed there.
-
-    Args:
-        subject: what is checked, with its guarantee.
-        form: the sizes of the checks.
-        seed: the seed of all runs.
     """
     for cell in cells(subject, FAR, ATTACKS, form.corruption, form.horizon, form.runs, seed):
         if not subject.bound(_GAPS, form.horizon, cell.experiment.budget).is_void:
@@ -52,11 +45,7 @@ def regret_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
 
 
 def below_bound(cell: Cell) -> Claim:
-    """Claim that the regret is below its bound for the corruption spent in each run.
-
-    Args:
-        cell: a race under an attack.
-    """
+    """Claim that the regret is below its bound for the corruption spent in each run."""
     failure, horizon = cell.subject.regret_failure, cell.experiment.horizon
 
     def bound(spent: float) -> float:
@@ -84,11 +73,7 @@ def below_bound(cell: Cell) -> Claim:
 
 
 def failure_measure(subject: Subject) -> str:
-    """Describe the limit, which is 3 delta/2 for sharper intervals of the multi-layer race.
-
-    Args:
-        subject: what is checked, with its guarantee.
-    """
+    """Describe the limit, which is 3 delta/2 for sharper intervals of the multi-layer race."""
     limit = "delta" if subject.guarantee.regret_failure == 1 else "3 delta/2"
     return f"probability of failure, at most {limit}"
 

@@ -12,8 +12,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BARRIER", "ENTROPY", "TSALLIS", "Regulariser", "excess_of_logarithm"]
-
 Floats = npt.NDArray[np.float64]
 
 
@@ -33,9 +31,6 @@ class Regulariser(NamedTuple):
 
 def excess_of_logarithm(step: Floats) -> Floats:
     """``y - ln(1 + y)``; NaN for ``y <= -1``, where no bound holds.
-
-    Args:
-        step: the numbers ``y``.
 
     >>> excess_of_logarithm(np.array([0.0, -1.0]))
     array([ 0., nan])

@@ -16,17 +16,6 @@ import numpy.typing as npt
 
 from armrace import theory
 
-__all__ = [
-    "AT_ALL_TIMES",
-    "Rule",
-    "elimination_rule",
-    "ends",
-    "fast_slow_rule",
-    "guard_rule",
-    "race_rule",
-    "sharp_race_rule",
-]
-
 Floats = npt.NDArray[np.float64]
 
 AT_ALL_TIMES = ("kl-mixture", "kl-jeffreys")
@@ -68,13 +57,7 @@ def used_share(share: Floats, pooled: bool) -> Floats:
 
 
 def elimination_rule(policy: Any, arms: int, horizon: int) -> Rule:
-    """Arm elimination of Theorem 1, with its corruption as the allowance.
-
-    Args:
-        policy: the policy.
-        arms: the number of arms.
-        horizon: the number of rounds.
-    """
+    """Arm elimination of Theorem 1, with its corruption as the allowance."""
     log_term = np.array([theory.elimination_log_term(arms, horizon, policy.delta)])
     allowance = np.array([float(getattr(policy, "corruption", 0.0))])
     part = policy.delta / 2
@@ -84,13 +67,7 @@ def elimination_rule(policy: Any, arms: int, horizon: int) -> Rule:
 
 
 def fast_slow_rule(policy: Any, arms: int, horizon: int) -> Rule:
-    """The two layers of Theorem 2.
-
-    Args:
-        policy: the policy.
-        arms: the number of arms.
-        horizon: the number of rounds.
-    """
+    """The two layers of Theorem 2."""
     log_term = theory.fast_slow_log_term(arms, horizon, policy.delta)
     told = max(policy.corruption, 1.0)
     log_terms, part = np.full(2, log_term), policy.delta / 8
@@ -108,13 +85,7 @@ def fast_slow_rule(policy: Any, arms: int, horizon: int) -> Rule:
 
 
 def race_rule(policy: Any, arms: int, horizon: int) -> Rule:
-    """The layers of Theorem 3, with the paper's intervals or with sharper ones.
-
-    Args:
-        policy: the policy.
-        arms: the number of arms.
-        horizon: the number of rounds.
-    """
+    """The layers of Theorem 3, with the paper's intervals or with sharper ones."""
     layers, delta = policy.layer_count(arms, horizon), policy.delta
     share = np.asarray(policy.base ** -np.arange(1.0, layers + 1))
     share[0] = 1 - share[1:].sum()
@@ -147,25 +118,13 @@ def race_rule(policy: Any, arms: int, horizon: int) -> Rule:
 
 
 def sharp_race_rule(policy: Any, arms: int, horizon: int) -> Rule:
-    """The layers of Theorem B.
-
-    Args:
-        policy: the policy.
-        arms: the number of arms.
-        horizon: the number of rounds.
-    """
+    """The layers of Theorem B."""
     layers = theory.sharp_layers(arms, horizon, policy.delta, policy.first, policy.most_corruption)
     return _pooled_rule(policy, layers)
 
 
 def guard_rule(policy: Any, arms: int, horizon: int) -> Rule:
-    """The layers of Theorem C; the rounds that no layer gets are the base policy's.
-
-    Args:
-        policy: the policy.
-        arms: the number of arms.
-        horizon: the number of rounds.
-    """
+    """The layers of Theorem C; the rounds that no layer gets are the base policy's."""
     layers = theory.guard_layers(arms, horizon, policy.delta, policy.share, policy.first)
     return _pooled_rule(policy, layers)
 
@@ -189,14 +148,7 @@ def _pooled_rule(policy: Any, layers: Sequence[theory.SharpLayer]) -> Rule:
 
 
 def ends(rule: Rule, layer: int, pulls: float, total: float) -> tuple[float, float]:
-    """The prescribed interval of a layer after rewards of 0 and 1 with the given sum.
-
-    Args:
-        rule: what the theorem prescribes for each layer.
-        layer: the number of the layer, from 0.
-        pulls: the number of rewards.
-        total: their sum.
-    """
+    """The prescribed interval of a layer after rewards of 0 and 1 with the given sum."""
     mean, shift = total / pulls, rule.allowance[layer] / pulls
     lower, upper = rule.log_lower[layer], rule.log_upper[layer]
     if rule.kind in ("kl", *AT_ALL_TIMES):

@@ -17,17 +17,6 @@ from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import Parts, make_parts, play_out
 from armrace.verification.coverage_probe import make_witnessed_guard, make_witnessed_race
 
-__all__ = [
-    "Books",
-    "Met",
-    "Runs",
-    "examine",
-    "examine_window",
-    "gather",
-    "play_rounds",
-    "witnessed_parts",
-]
-
 Floats = npt.NDArray[np.float64]
 
 _ELSEWHERE = 2**31
@@ -69,13 +58,7 @@ class Runs(NamedTuple):
 def examine(
     experiment: Experiment, replication: int, control: npt.NDArray[np.int64] | None = None
 ) -> Runs:
-    """Play one replication and extract what claims need.
-
-    Args:
-        experiment: the experiment.
-        replication: the number of the replication, from 0.
-        control: through which another thread can follow and stop it.
-    """
+    """Play one replication and extract what claims need."""
     parts = make_parts(experiment, replication, control)
     state = parts.policy
     parts = _with_witness(parts)
@@ -97,22 +80,12 @@ def examine(
 
 
 def witnessed_parts(experiment: Experiment, replication: int = 0) -> Parts:
-    """Make the parts that :func:`examine` plays.
-
-    Args:
-        experiment: the experiment.
-        replication: the number of the replication, from 0.
-    """
+    """Make the parts that :func:`examine` plays."""
     return _with_witness(make_parts(experiment, replication))
 
 
 def play_rounds(parts: Parts, rounds: int) -> Record:
-    """Let the engine play some rounds, with rewards from the first on, and return its record.
-
-    Args:
-        parts: the states, streams and ledger, which move on.
-        rounds: the number of rounds.
-    """
+    """Let the engine play some rounds, with rewards from the first on, and return its record."""
     shape = parts.ledger.pulls.size, parts.ledger.layer_corruption.size
     record = make_record(np.array([rounds]), *shape)
     play_out(parts._replace(record=record))
@@ -129,14 +102,7 @@ class Met(NamedTuple):
 
 
 def examine_window(experiment: Experiment, replication: int, before: int, rounds: int) -> Met:
-    """Play some rounds without an attack, then a window with it, and return what layers met then.
-
-    Args:
-        experiment: the experiment; its horizon is what the policy is told.
-        replication: the number of the replication, from 0.
-        before: the rounds before the window.
-        rounds: the rounds of the window.
-    """
+    """Play some rounds without an attack, then a window with it, and return what layers met then."""
     parts = make_parts(experiment, replication)
     state = parts.policy
     parts = _with_witness(parts)
@@ -162,11 +128,7 @@ def _with_witness(parts: Parts) -> Parts:
 
 
 def gather(runs: Sequence[Runs]) -> Runs:
-    """Combine single replications into one object.
-
-    Args:
-        runs: one object for each replication.
-    """
+    """Combine single replications into one object."""
     columns = {name: [getattr(run, name) for run in runs] for name in Runs._fields}
     books = columns.pop("books")
     together = None if books[0] is None else Books(*map(np.array, zip(*books, strict=True)))

@@ -24,15 +24,6 @@ from armrace.verification.guarantees import Subject
 from armrace.verification.rules import AT_ALL_TIMES, Rule, used_share
 from armrace.verification.runs import Books, Runs
 
-__all__ = [
-    "allowances_spend",
-    "computed_intervals_spend",
-    "intervals_spend",
-    "log_beta",
-    "running_race",
-    "spending_claims",
-]
-
 Floats = npt.NDArray[np.float64]
 
 ARMS, HORIZON, TOLD = 3, 4096, 8.0
@@ -42,13 +33,7 @@ _MEASURE = "failure probability spent, at most its part of delta"
 
 
 def spending_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
-    """Make the claims about what the intervals and allowances of a race spend of ``delta``.
-
-    Args:
-        subject: what is checked, with its guarantee.
-        form: the sizes of the checks.
-        seed: the seed of all runs.
-    """
+    """Make the claims about what the intervals and allowances of a race spend of ``delta``."""
     policy, names = subject.facing(TOLD), subject.guarantee
     rule = subject.guarantee.rule(policy, ARMS, HORIZON)
     state = running_race(policy.start(ARMS, HORIZON))
@@ -78,11 +63,7 @@ def spending_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
 
 
 def running_race(state: Any) -> Any:
-    """The race in a policy's state, or None where it keeps another kind of state.
-
-    Args:
-        state: the state of a policy.
-    """
+    """The race in a policy's state, or None where it keeps another kind of state."""
     race = getattr(state, "race", state)
     return race if hasattr(race, "rule") else None
 
@@ -94,13 +75,6 @@ def intervals_spend(
 
     Intervals that hold at all times are two-sided at the level of the lower ends. Only where
     upper ends have a smaller log term do they need an event of their own, for the best arm.
-
-    Args:
-        kind: the kind of the intervals.
-        log_lower: the log terms of the lower ends, one for each layer.
-        log_upper: the log terms of the upper ends.
-        arms: the number of arms.
-        horizon: the number of rounds.
 
     >>> terms = np.array([math.log(100.0)])
     >>> f"{intervals_spend('kl-jeffreys', terms, terms, arms=3, horizon=10):.2f}"
@@ -125,11 +99,6 @@ def allowances_spend(allowance: Floats, used: Floats, tolerated: Floats) -> floa
 
     No layer meets more corruption than there is, so one whose allowance is what it tolerates, or
     more, spends nothing.
-
-    Args:
-        allowance: the allowance of each layer.
-        used: the share of the rounds whose rewards each layer uses.
-        tolerated: the corruption that each layer tolerates.
 
     >>> allowances_spend(np.array([4.0]), np.array([1.0]), np.array([4.0]))
     0.0
@@ -197,11 +166,6 @@ def computed_intervals_spend(rule: Rule, books: Books, horizon: int) -> float:
     The rewards' sum is moved by the *prescribed* allowance first. How improbable it then is that
     the mean lies beyond an end is the reciprocal of the exact martingale of the proof at that
     end. An end outside (0, 1) cannot fail.
-
-    Args:
-        rule: what the theorem prescribes for each layer.
-        books: the records of the layers of one run.
-        horizon: the number of rounds.
     """
     pulls, sums = books.pulls, books.sums
     if rule.pooled:
@@ -242,10 +206,6 @@ def _times_log(factor: Floats, number: Floats) -> Floats:
 
 def log_beta(a: Floats, b: Floats) -> Floats:
     """The logarithm of Euler's beta function.
-
-    Args:
-        a: the first argument.
-        b: the second argument.
 
     >>> f"{np.exp(log_beta(np.array([2.0]), np.array([3.0])))[0]:.6f}"  # 1/12
     '0.083333'

@@ -55,15 +55,6 @@ from armrace.verification.regrets import regret_claims
 from armrace.verification.runs import Runs, examine, gather, witnessed_parts
 from armrace.verification.spending import spending_claims
 
-__all__ = [
-    "ERROR_PROBABILITY",
-    "Verification",
-    "make_claims",
-    "make_subjects",
-    "try_claims",
-    "verify",
-]
-
 Descriptions = Sequence[Policy | str | Mapping[str, Any]]
 Policies = Descriptions | None
 
@@ -180,12 +171,7 @@ def _listed(policies: Policies, usual: Descriptions) -> Descriptions:
 
 
 def make_subjects(policies: Policies, usual: Descriptions) -> list[Subject | LeaderSubject]:
-    """Return the races, guards and leaders to be checked.
-
-    Args:
-        policies: the policies, or None for the usual ones.
-        usual: what is checked by default.
-    """
+    """Return the races, guards and leaders to be checked."""
     found: list[Subject | LeaderSubject] = []
     for description in _listed(policies, usual):
         policy = make_policy(description)
@@ -200,13 +186,7 @@ def make_subjects(policies: Policies, usual: Descriptions) -> list[Subject | Lea
 
 
 def make_claims(policies: Policies, form: Form, seed: int) -> list[Claim]:
-    """Make all claims to be checked, lemmas first.
-
-    Args:
-        policies: the policies, or None for the usual ones.
-        form: the sizes of the checks.
-        seed: the seed of all runs.
-    """
+    """Make all claims to be checked, lemmas first."""
     quick = (*CHECKED, *CHECKED_LEADERS)
     full = (*CHECKED_AT_LENGTH, *CHECKED_LEADERS_AT_LENGTH)
     subjects = make_subjects(policies, quick if form is QUICK else full)
@@ -255,15 +235,6 @@ def try_claims(
     """Return a verdict for each claim, all of them jointly at the error probability.
 
     ``seed`` and ``quick`` are noted in the checks; the claims have been made with them.
-
-    Args:
-        claims: the claims.
-        executor: where runs are played; threads of this process by default.
-        workers: the number of threads; by default one for each core.
-        progress: True or False to show a progress bar or not, or a function that is called with
-            the share done.
-        seed: the seed with which the claims were made, for the record.
-        quick: whether they were made in the quick form, for the record.
     """
     played = _play(claims, executor, workers, progress)
     return _judge_all(claims, played, seed, quick, progress)
