@@ -11,17 +11,16 @@ from numba.core import types
 
 from armrace.kernels.compiling import entry, fingerprint
 from armrace.kernels.decision_objects import (
-    DECISION_CLASS,
     FIRST_LABEL,
     GIVEN_DECISION,
     GIVEN_REWARD,
     NO_ROOM,
-    TICKET_CLASS,
     find_objects,
     is_label,
     make_decision,
 )
-from armrace.kernels.generics import Ticket
+from armrace.kernels.event_log import read_ticket
+from armrace.kernels.generics import Ticket, make_ticket
 
 
 class Made(NamedTuple):
@@ -40,12 +39,9 @@ TICKET = Ticket(1, -1, 0.25, 7, -1e50, 3, math.inf, -2)
 @entry(fingerprint([]), holds_lock=True)
 def _copy(objects, given):
     if not given.is_plain:
-        return make_decision(0, 0, NO_ROOM, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0, 0)
-    return make_decision(
-        objects[DECISION_CLASS], objects[TICKET_CLASS], given.number,
-        objects[FIRST_LABEL + given.arm], given.arm, given.layer, given.probability, given.phase,
-        given.memo, given.inner_layer, given.inner_probability, given.inner_arm,
-    )  # fmt: skip
+        return make_decision(0, 0, NO_ROOM, 0, make_ticket(0))
+    classes, label = objects[:FIRST_LABEL], objects[FIRST_LABEL + given.arm]
+    return make_decision(classes[0], classes[1], given.number, label, read_ticket(given))
 
 
 @entry(fingerprint([]), holds_lock=True)

@@ -36,6 +36,7 @@ __all__ = [
     "GIVEN_DECISION",
     "GIVEN_REWARD",
     "NO_ROOM",
+    "TICKET",
     "TICKET_CLASS",
     "find_objects",
     "is_label",
@@ -49,6 +50,8 @@ NO_ROOM = -1
 """The number of a decision that was not made because there is no room to record it."""
 
 _TICKET = [(name, from_dtype(DECISION[name])) for name in Ticket._fields]
+TICKET = types.NamedTuple([member for _, member in _TICKET], Ticket)
+"""The type of a ticket whose members have the types that records have."""
 _DECISION = [("number", types.int64), ("label", types.int64), *_TICKET]
 _CLASSES = [("decision_class", types.int64), ("ticket_class", types.int64)]
 _TP_NEW = 65
@@ -225,29 +228,24 @@ def _make_decision(
     ticket_class: Any,
     number: Any,
     label: Any,
-    arm: Any,
-    layer: Any,
-    probability: Any,
-    phase: Any,
-    memo: Any,
-    inner_layer: Any,
-    inner_probability: Any,
-    inner_arm: Any,
+    ticket: Any,
 ) -> Any:
     """Collect the parts of a decision; the object is made when the call returns."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         made = cgutils.create_struct_proxy(signature.return_type)(context, builder)
-        for (name, _), value in zip([*_CLASSES, *_DECISION], arguments, strict=True):
+        *others, given = arguments
+        values = [*others, *cgutils.unpack_tuple(builder, given)]
+        for (name, _), value in zip([*_CLASSES, *_DECISION], values, strict=True):
             setattr(made, name, value)
         return made._getvalue()
 
-    return _MADE_DECISION(*dict([*_CLASSES, *_DECISION]).values()), generate
+    return _MADE_DECISION(*[types.int64] * 4, TICKET), generate
 
 
 make_decision: Callable[..., Any] = _make_decision
 """A decision that Python gets as an object, or as None if its number is :data:`NO_ROOM`: (class of
-the decision, class of the ticket, number, label, members of the ticket)."""
+the decision, class of the ticket, number, label, ticket)."""
 
 
 @box(_MadeDecision)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.generics import Ticket
+from armrace.kernels.generics import Ticket, spelled
 
 __all__ = [
     "ADDED_EVENT",
@@ -38,14 +39,10 @@ DECISION = np.dtype(
     [
         ("number", np.int64),
         ("taken", np.int64),  # position of the stream after the decision
-        ("arm", np.int64),
-        ("layer", np.int64),
-        ("probability", np.float64),
-        ("phase", np.int64),
-        ("memo", np.float64),
-        ("inner_layer", np.int64),
-        ("inner_probability", np.float64),
-        ("inner_arm", np.int64),
+        *(
+            (name, np.int64 if kind is int else np.float64)
+            for name, kind in get_type_hints(Ticket).items()
+        ),
     ]
 )
 """A decision as a record: its number, the position of the stream, and its ticket."""
@@ -127,48 +124,26 @@ def write_decision(record: Any, number: int, taken: int, ticket: Ticket) -> None
     """
     record.number = number
     record.taken = taken
-    record.arm = ticket.arm
-    record.layer = ticket.layer
-    record.probability = ticket.probability
-    record.phase = ticket.phase
-    record.memo = ticket.memo
-    record.inner_layer = ticket.inner_layer
-    record.inner_probability = ticket.inner_probability
-    record.inner_arm = ticket.inner_arm
+    _write_ticket(record, ticket)
 
 
-@inlined
-def read_ticket(record: Any) -> Ticket:
-    """The ticket in a record, or in a decision that Python passed."""
-    return Ticket(
-        record.arm,
-        record.layer,
-        record.probability,
-        record.phase,
-        record.memo,
-        record.inner_layer,
-        record.inner_probability,
-        record.inner_arm,
-    )
+_write_ticket = spelled(
+    "def write_ticket(record, ticket):\n    {members}",
+    "record.{name} = ticket.{name}",
+    "\n    ",
+)
 
+read_ticket: Callable[[Any], Ticket] = spelled(
+    "def read_ticket(record): return Ticket({members})", "record.{name}", ", "
+)
+"""The ticket in a record, or in a decision that Python passed."""
 
-@inlined
-def _is_same(one: Ticket, other: Ticket) -> bool:
-    """Whether two tickets agree in all members."""
-    # Policies that do not compute the probability put NaN on tickets, and NaN differs from NaN.
-    same_probability = one.probability == other.probability or (
-        np.isnan(one.probability) and np.isnan(other.probability)
-    )
-    return (
-        same_probability
-        and one.arm == other.arm
-        and one.layer == other.layer
-        and one.phase == other.phase
-        and one.memo == other.memo
-        and one.inner_layer == other.inner_layer
-        and one.inner_probability == other.inner_probability
-        and one.inner_arm == other.inner_arm
-    )
+# Policies that do not compute the probability put NaN on tickets, and NaN differs from NaN.
+_is_same: Callable[[Ticket, Ticket], bool] = spelled(
+    "def is_same(one, other): return {members}",
+    "(one.{name} == other.{name} or (one.{name} != one.{name} and other.{name} != other.{name}))",
+    " and ",
+)
 
 
 @inlined

@@ -7,6 +7,7 @@ for a class of state; :mod:`armrace.kernels.dispatch` finds it by the class of t
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,8 +92,54 @@ class Ticket(NamedTuple):
     :data:`SAME_ARM`, or :data:`NO_ARM` if the inner policy took no part in the decision."""
 
 
+_BLANK = Ticket(0)
+
+
+def spelled(source: str, each: str, join: str, **names: Any) -> Callable[..., Any]:
+    """Make an inlined function that names every member of a ticket.
+
+    Compiled code can neither loop over members of different types nor replace some of them. Here
+    their names are written out, so that :class:`Ticket` is the only place that lists them.
+
+    Args:
+        source: the function's source, with ``{members}`` where the members belong.
+        each: what stands there for each member, with ``{name}`` for its name.
+        join: what stands between two members.
+        names: globals of the function.
+    """
+    members = join.join(each.format(name=name) for name in Ticket._fields)
+    scope: dict[str, Any] = {"Ticket": Ticket, "__name__": __name__, **names}
+    before = set(scope)
+    exec(source.format(members=members), scope)
+    (made,) = scope.keys() - before - {"__builtins__"}
+    return inlined(scope[made])
+
+
+def _replacing(*changed: str) -> Callable[..., Ticket]:
+    """Make a function that returns a ticket with other values of some members."""
+    members = (name if name in changed else f"ticket.{name}" for name in Ticket._fields)
+    source = f"def replace(ticket, {', '.join(changed)}): return Ticket({', '.join(members)})"
+    return spelled(source, "", "")
+
+
+_with_draw = _replacing("arm", "layer", "probability", "memo", "inner_arm")
+_with_inner = _replacing("inner_layer", "inner_probability")
+_with_moment = _replacing("phase", "memo")
+
+ticket_members: Callable[[Ticket], tuple[Any, ...]] = spelled(
+    "def ticket_members(ticket): return ({members},)", "ticket.{name}", ", "
+)
+"""The members of a ticket as a plain tuple."""
+
+
 @inlined
-def make_ticket(arm: int, layer: int = 0, probability: float = 1.0, memo: float = 0.0) -> Ticket:
+def make_ticket(
+    arm: int,
+    layer: int = 0,
+    probability: float = 1.0,
+    memo: float = 0.0,
+    inner_arm: int = SAME_ARM,
+) -> Ticket:
     """A ticket that ``choose`` returns. Compiled code cannot leave out members of a tuple.
 
     Args:
@@ -100,8 +147,9 @@ def make_ticket(arm: int, layer: int = 0, probability: float = 1.0, memo: float 
         layer: the layer that learns from the reward.
         probability: the probability with which the arm was chosen.
         memo: a number that the draw determines, if the policy needs one.
+        inner_arm: :data:`NO_ARM` if an inner policy took no part in the decision.
     """
-    return Ticket(arm, layer, probability, 0, memo, 0, 1.0, SAME_ARM)
+    return _with_draw(_BLANK, arm, layer, probability, memo, inner_arm)
 
 
 @inlined
@@ -114,17 +162,10 @@ def wrap_ticket(inner: Ticket, arm: int, layer: int, probability: float) -> Tick
         layer: the layer of the composed policy that learns from the reward.
         probability: the probability with which the composed policy chose the arm.
     """
-    return Ticket(
-        arm,
-        layer,
-        probability,
-        0,
-        inner.memo,
-        inner.layer,
-        # The range of this member is checked, and NaN lies in no range.
-        1.0 if np.isnan(inner.probability) else inner.probability,
-        SAME_ARM if inner.arm == arm else inner.arm,
-    )
+    drawn = SAME_ARM if inner.arm == arm else inner.arm
+    # The range of this member is checked, and NaN lies in no range.
+    chance = 1.0 if np.isnan(inner.probability) else inner.probability
+    return _with_inner(make_ticket(arm, layer, probability, inner.memo, drawn), inner.layer, chance)
 
 
 @inlined
@@ -136,16 +177,10 @@ def unwrap_ticket(ticket: Ticket, layers: int) -> Ticket:
         layers: how many layers the inner policy has. The range of ``inner_layer`` is checked
             against the layers of the composed policy, which may be more.
     """
-    return Ticket(
-        ticket.arm if ticket.inner_arm < 0 else ticket.inner_arm,
-        min(ticket.inner_layer, layers - 1),
-        ticket.inner_probability,
-        ticket.phase,
-        ticket.memo,
-        0,
-        1.0,
-        SAME_ARM,
-    )
+    arm = ticket.arm if ticket.inner_arm < 0 else ticket.inner_arm
+    layer = min(ticket.inner_layer, layers - 1)
+    inner = make_ticket(arm, layer, ticket.inner_probability)
+    return _with_moment(inner, ticket.phase, ticket.memo)
 
 
 @inlined
@@ -157,16 +192,7 @@ def stamped(ticket: Ticket, phase: int, memo: float) -> Ticket:
         phase: the stage of the policy's own schedule.
         memo: one more number of the moment of decision.
     """
-    return Ticket(
-        ticket.arm,
-        ticket.layer,
-        ticket.probability,
-        phase,
-        memo,
-        ticket.inner_layer,
-        ticket.inner_probability,
-        ticket.inner_arm,
-    )
+    return _with_moment(ticket, phase, memo)
 
 
 @inlined

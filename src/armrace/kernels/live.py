@@ -27,6 +27,7 @@ from armrace.kernels.generics import (
     learn,
     make_ticket,
     pass_round,
+    spelled,
     teaches_nothing,
 )
 from armrace.kernels.streams import Stream, tell
@@ -176,18 +177,17 @@ def decide_fitting(
     return assign(state, chosen if trusted else fitting(chosen, arms, layers, exact))
 
 
+_raise_refusal = spelled(
+    "def raise_refusal(ticket): raise BadTicket({members})",
+    "ticket.{name}",
+    ", ",
+    BadTicket=BadTicket,
+)
+
+
 @outlined
 def _refuse(ticket: Ticket) -> None:
-    raise BadTicket(
-        ticket.arm,
-        ticket.layer,
-        ticket.probability,
-        ticket.phase,
-        ticket.memo,
-        ticket.inner_layer,
-        ticket.inner_probability,
-        ticket.inner_arm,
-    )
+    _raise_refusal(ticket)
 
 
 @inlined

@@ -26,12 +26,13 @@ from armrace.kernels.decision_objects import (
     GIVEN_DECISION,
     GIVEN_REWARD,
     NO_ROOM,
+    TICKET,
     TICKET_CLASS,
     is_label,
     make_decision,
 )
 from armrace.kernels.event_log import DECISION, read_ticket, write_decision
-from armrace.kernels.generics import SAME_ARM, Ticket, distribution
+from armrace.kernels.generics import Ticket, distribution, make_ticket, ticket_members
 from armrace.kernels.live import (
     DECISIONS,
     ODD,
@@ -64,40 +65,17 @@ class LiveCalls(NamedTuple):
 
 
 @inlined
-def _unpacked(
-    live: Live, ticket: Ticket
-) -> tuple[int, int, int, float, int, float, int, float, int]:
+def _drawn(live: Live, ticket: Ticket) -> tuple[Any, ...]:
     """Return the position of the stream and what was drawn, as plain numbers."""
-    return (
-        tell(live.stream),
-        ticket.arm,
-        ticket.layer,
-        ticket.probability,
-        ticket.phase,
-        ticket.memo,
-        ticket.inner_layer,
-        ticket.inner_probability,
-        ticket.inner_arm,
-    )
+    return (tell(live.stream), *ticket_members(ticket))
 
 
 @inlined
 def _made(live: Live, ticket: Ticket) -> Any:
     """Return the latest decision as the object that Python gets."""
-    return make_decision(
-        live.objects[DECISION_CLASS],
-        live.objects[TICKET_CLASS],
-        live.counters[DECISIONS] - 1,
-        live.objects[FIRST_LABEL + ticket.arm],
-        ticket.arm,
-        ticket.layer,
-        ticket.probability,
-        ticket.phase,
-        ticket.memo,
-        ticket.inner_layer,
-        ticket.inner_probability,
-        ticket.inner_arm,
-    )
+    classes = live.objects[DECISION_CLASS], live.objects[TICKET_CLASS]
+    label = live.objects[FIRST_LABEL + ticket.arm]
+    return make_decision(*classes, live.counters[DECISIONS] - 1, label, ticket)
 
 
 @inlined
@@ -111,7 +89,7 @@ def _is_odd(live: Live, given: Any) -> bool:
 @inlined
 def _no_decision() -> Any:
     """Return what Python gets, None, if there is no room for a decision."""
-    return make_decision(0, 0, NO_ROOM, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0, SAME_ARM)
+    return make_decision(0, 0, NO_ROOM, 0, make_ticket(0))
 
 
 @cache
@@ -120,29 +98,16 @@ def live_entries(code: str) -> LiveCalls:
 
     @entry(code, holds_lock=True)
     def live_choose(live: Live) -> tuple[Any, ...]:
-        return _unpacked(live, choose_next(live, None))
+        return _drawn(live, choose_next(live, None))
 
     @entry(code, holds_lock=True)
     def live_choose_among(live: Live, eligible: npt.NDArray[np.bool_]) -> tuple[Any, ...]:
-        return _unpacked(live, choose_next(live, eligible))
+        return _drawn(live, choose_next(live, eligible))
 
     @entry(code, holds_lock=True)
-    def live_assign(
-        live: Live,
-        arm: int,
-        layer: int,
-        probability: float,
-        phase: int,
-        memo: float,
-        inner_layer: int,
-        inner_probability: float,
-        inner_arm: int,
-    ) -> Any:
+    def live_assign(live: Live, ticket: Ticket) -> Any:
         if not has_place(live):
             return _no_decision()
-        ticket = Ticket(
-            arm, layer, probability, phase, memo, inner_layer, inner_probability, inner_arm
-        )
         return _made(live, assign_next(live, ticket))
 
     @entry(code, holds_lock=True)
@@ -224,14 +189,13 @@ def make_live_calls(code: str, kind: Any) -> LiveCalls:
         code: the fingerprint of the policy's implementations.
         kind: Numba's type of the handle, which determines the layout of the state.
     """
-    integer, number = types.int64, types.float64
-    ticket = (integer, integer, number, integer, number, integer, number, integer)
+    number = types.float64
     numbers, flags = types.Array(number, 1, "C"), types.Array(types.boolean, 1, "C")
     records = types.Array(from_dtype(DECISION), 1, "C")
     argument_types = LiveCalls(
         choose=(kind,),
         choose_among=(kind, flags),
-        assign=(kind, *ticket),
+        assign=(kind, TICKET),
         decide=(kind,),
         learn=(kind, GIVEN_DECISION, GIVEN_REWARD),
         drop=(kind, GIVEN_DECISION),

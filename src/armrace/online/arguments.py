@@ -42,6 +42,8 @@ MOST_TAKEN = 2**60
 """Random numbers that a learner may have taken: far more than it ever will."""
 _LARGEST = 2**63
 _INTEGERS = (int, np.integer)
+_TYPES = tuple(type(DECISION[name].type().item()) for name in Ticket._fields)
+"""The plain types of a ticket's members."""
 _NUMBERS = (int, float, np.integer, np.floating)
 
 
@@ -227,23 +229,11 @@ def check_ticket(ticket: Any, shape: np.ndarray) -> Ticket:
 
 def _converted(ticket: Any) -> Ticket:
     """Return a ticket whose members are plain ints and floats, or raise an error."""
-    arm, layer, probability, phase, memo, inner_layer, inner_probability, inner_arm = ticket
-    if (
-        type(arm) is type(layer) is type(phase) is type(inner_layer) is type(inner_arm) is int
-        and type(probability) is type(memo) is type(inner_probability) is float
-        and max(abs(arm), abs(layer), abs(phase), abs(inner_layer), abs(inner_arm)) < _LARGEST
-    ):
+    # NaN is never the largest: it is larger than nothing, and the arm comes first.
+    if tuple(map(type, ticket)) == _TYPES and max(map(abs, ticket)) < _LARGEST:
         return ticket if type(ticket) is Ticket else Ticket(*ticket)
-    return Ticket(
-        _whole(arm),
-        _whole(layer),
-        _number(probability),
-        _whole(phase),
-        _number(memo),
-        _whole(inner_layer),
-        _number(inner_probability),
-        _whole(inner_arm),
-    )
+    pairs = zip(_TYPES, ticket, strict=True)
+    return Ticket(*(_whole(value) if kind is int else _number(value) for kind, value in pairs))
 
 
 def _whole(value: Any) -> int:

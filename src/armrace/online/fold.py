@@ -148,10 +148,10 @@ class Fold(LiveMemory):
         return policy.draws_by_weights and not policy.learns_from_others and layers == 1
 
     def _assign(self, ticket: tuple[Any, ...]) -> Decision:
-        decision: Decision | None = self._calls.assign(self._current.handle, *ticket)
+        decision: Decision | None = self._calls.assign(self._current.handle, ticket)
         while decision is None:
             self._make_room(1)
-            decision = self._calls.assign(self._current.handle, *ticket)
+            decision = self._calls.assign(self._current.handle, ticket)
         return decision
 
     def learn(self, decision: Decision, reward: float) -> None:

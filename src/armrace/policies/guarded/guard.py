@@ -145,7 +145,7 @@ def guard_choose(state: GuardState, stream: Stream, eligible: Eligible = None) -
             probability = _mix(state, arm, _law_at(state, arm))
             # NO_ARM keeps the base from learning: it sees only what it drew itself
             # (docs/decisions/018).
-            return Ticket(arm, label, probability, 0, 0.0, 0, 1.0, NO_ARM)
+            return make_ticket(arm, label, probability, 0.0, NO_ARM)
     all_allowed = state.scratch.allowed_count[0] == allowed.size
     if all_allowed or state.weighted[0]:
         drawn = choose(state.base, stream, eligible)
