@@ -233,7 +233,8 @@ def _converted(ticket: Any) -> Ticket:
     if tuple(map(type, ticket)) == _TYPES and max(map(abs, ticket)) < _LARGEST:
         return ticket if type(ticket) is Ticket else Ticket(*ticket)
     pairs = zip(_TYPES, ticket, strict=True)
-    return Ticket(*(_whole(value) if kind is int else _number(value) for kind, value in pairs))
+    members: list[Any] = [_whole(value) if kind is int else _number(value) for kind, value in pairs]
+    return Ticket(*members)
 
 
 def _whole(value: Any) -> int:

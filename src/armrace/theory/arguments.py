@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from armrace.errors import InvalidParameter
 from armrace.limits import Limits, check_number
 
-
 _OPEN_UNIT = Limits("", 0, 1, low_open=True, high_open=True)
 _SHARE = Limits("", 0, 1, low_open=True)
 _UNIT = Limits("", 0, 1)

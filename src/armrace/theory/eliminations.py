@@ -19,7 +19,6 @@ from armrace.theory.arguments import (
 )
 from armrace.theory.plays import RegretBound, bound_regret, regret_of_limits
 
-
 _ROUNDING = 1 + 1e-12
 """Keeps rounding errors from making a whole count one too small."""
 

@@ -106,7 +106,7 @@ def _weighted_errors(path: Path, factors: Floats) -> Floats:
 
 
 def comparators(arms: int, rounds: int) -> list[Floats]:
-    """Return, for each arm, the distribution that plays it in all rounds except one per other arm."""
+    """Return, for each arm, the distribution of playing it in all rounds but one per other arm."""
     found = []
     for best in range(arms):
         comparator = np.full(arms, 1 / rounds)

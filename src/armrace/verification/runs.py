@@ -102,7 +102,7 @@ class Met(NamedTuple):
 
 
 def examine_window(experiment: Experiment, replication: int, before: int, rounds: int) -> Met:
-    """Play some rounds without an attack, then a window with it, and return what layers met then."""
+    """Play rounds without an attack, then a window with it, and return what layers met then."""
     parts = make_parts(experiment, replication)
     state = parts.policy
     parts = _with_witness(parts)
