@@ -8,8 +8,8 @@ import numpy as np
 
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import assign, choose, distribution, learn, make_ticket
+from armrace.limits import Limits
 from armrace.policies import Policy
-from armrace.specification import Limits
 
 __all__ = ["Stray"]
 

@@ -16,10 +16,11 @@ from armrace.catalogue import Catalogue, discover
 from armrace.environments import ENVIRONMENTS, Environment
 from armrace.environments.laws import Bernoulli
 from armrace.errors import InvalidParameter, UnknownName
+from armrace.limits import Limits
 from armrace.online import Learner
 from armrace.policies import POLICIES, Policy
 from armrace.policies.ucb1 import Ucb1
-from armrace.specification import Limits, Specification, display_name
+from armrace.specification import Specification, display_name
 
 
 class Plain(Ucb1, frozen=True, tag="plain-ucb"):

@@ -9,14 +9,8 @@ import pytest
 from armrace.catalogue import Catalogue
 from armrace.environments import Environment, Table
 from armrace.errors import InvalidParameter, UnknownName
-from armrace.specification import (
-    Confidence,
-    Limits,
-    Specification,
-    check_number,
-    decode_special,
-    encode_special,
-)
+from armrace.limits import Limits, check_number
+from armrace.specification import Confidence, Specification, decode_special, encode_special
 
 
 class Sample(Specification, frozen=True, tag="sample"):

@@ -20,8 +20,6 @@ from typing import Any, Generic, TypeVar
 from armrace.errors import ArmraceError, BrokenExtension, InvalidParameter, UnknownName
 from armrace.specification import Specification, defined_class
 
-__all__ = ["Catalogue", "discover", "register"]
-
 S = TypeVar("S", bound=Specification)
 T = TypeVar("T", bound=type[Specification])
 
@@ -30,16 +28,7 @@ _PATH = re.compile(r"(?P<module>\w+(?:\.\w+)*):(?P<name>\w+(?:\.\w+)*)")
 
 
 def discover(package: str, base: type[S]) -> list[type[S]]:
-    """Import all modules of a package and return the specifications that they define.
-
-    Args:
-        package: the full name of the package; packages inside it are searched too.
-        base: what the classes must be derived from.
-
-    Returns:
-        The classes that have a tag, ordered by family, in the order of ``base.families``, and
-        then by name.
-    """
+    """Import all modules of a package and return the specifications that they define."""
     home = import_module(package)
     modules = [
         import_module(found.name)
@@ -199,11 +188,7 @@ class Catalogue(Mapping[str, type[S]], Generic[S]):
         return member in self._permanent
 
     def find(self, name: str) -> type[S]:
-        """Return the class with this name, or with this path as ``module:Class``.
-
-        Raises:
-            UnknownName: there is none; the sentence suggests the nearest name.
-        """
+        """Return the class with this name, or with this path as ``module:Class``."""
         if not isinstance(name, str):
             raise UnknownName.among(self.kind, name, self)
         if name in self._members:

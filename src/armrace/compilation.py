@@ -15,8 +15,6 @@ from armrace.simulation.compilers import Unit, compile_units
 from armrace.simulation.experiment import make_experiment
 from armrace.specification import is_importable, is_list
 
-__all__ = ["warm_up"]
-
 _ARMS = 2
 _SECONDS_A_LEARNER = 8.0
 

@@ -90,6 +90,7 @@ from armrace.kernels.sampling import (
 )
 from armrace.kernels.states import grown_by
 from armrace.kernels.streams import Stream, uniform
+from armrace.limits import Limits
 from armrace.policies import Policy
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
@@ -108,7 +109,8 @@ from armrace.policies.leaders.estimates import (
     make_solution,
     power_weights,
 )
-from armrace.policies.races.choices import arm_with_fewest_plays
+from armrace.policies.races.choices import arm_probability, arm_with_fewest_plays, fallback_arm
+from armrace.policies.races.eliminations import delete_arm
 from armrace.policies.races.intervals import (
     BERNSTEIN,
     HOEFFDING,
@@ -121,20 +123,20 @@ from armrace.policies.races.intervals import (
     make_rule,
     paper_rule,
 )
-from armrace.policies.races.race import (
-    NEVER,
-    arm_probability,
-    assign_to_layer,
-    cell_of,
-    delete_arm,
-    fallback_arm,
-    layer_at,
-    layer_of,
-)
+from armrace.policies.races.layer_draws import layer_at
+from armrace.policies.races.race import assign_to_layer
 from armrace.policies.races.race_policy import RacePolicy
 from armrace.policies.races.sharp_rule import sharp_rule
-from armrace.policies.races.state import Race, evidence, interval, make_race
-from armrace.specification import Confidence, Limits
+from armrace.policies.races.state import (
+    NEVER,
+    Race,
+    cell_of,
+    evidence,
+    interval,
+    layer_of,
+    make_race,
+)
+from armrace.specification import Confidence
 
 __all__ = [
     "AMOUNT",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["missing_package"]
-
 _SERVICE = ("apsw", "starlette", "uvicorn", "jinja2")
 _EXTRA_OF = {
     **dict.fromkeys(_SERVICE, "service"),
@@ -13,11 +11,7 @@ _EXTRA_OF = {
 
 
 def missing_package(error: ImportError) -> str:
-    """Return how to install a package that could not be imported.
-
-    Args:
-        error: what its import raised; raised again if the package belongs to no extra.
-    """
+    """Return how to install a package that could not be imported."""
     name = str(error.name).partition(".")[0]
     if name not in _EXTRA_OF:
         raise error

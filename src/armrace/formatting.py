@@ -11,22 +11,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-__all__ = [
-    "clicks",
-    "count",
-    "days_in_figures",
-    "days_in_words",
-    "duration",
-    "figure",
-    "listed",
-    "number_repeats",
-    "percent",
-    "round_down",
-    "runs_in_words",
-    "short",
-    "span",
-]
-
 
 def figure(number: float) -> str:
     """Write a measured number with three significant digits, or without decimals from 100 on.

@@ -10,8 +10,6 @@ import numpy as np
 
 from armrace.errors import InvalidParameter
 
-__all__ = ["MOST_ARMS", "Limits", "check_number"]
-
 MOST_ARMS = 10_000
 """How many arms an experiment of the service or a log may have."""
 
@@ -39,14 +37,7 @@ class Limits:
 
 
 def check_number(name: str, value: Any, limits: Limits, whole: bool = False) -> None:
-    """Refuse a value that is not a finite number within ``limits``.
-
-    Args:
-        name: the name of the parameter, for the message.
-        value: what was given.
-        limits: the range, and what the parameter means.
-        whole: whether the number must be whole.
-    """
+    """Refuse a value that is not a finite number within ``limits``."""
     kinds = (int, np.integer) if whole else (int, float, np.integer, np.floating)
     if isinstance(value, bool) or not isinstance(value, kinds):
         kind = "a whole number" if whole else "a number"

@@ -9,8 +9,6 @@ from armrace.errors import DamagedFile
 from armrace.simulation.archives import load_comparison
 from armrace.simulation.storage import load as load_result
 
-__all__ = ["load"]
-
 
 def load(path: str | Path) -> Any:
     """Read a file that ``save`` of a result, a comparison or a replay wrote.

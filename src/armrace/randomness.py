@@ -14,8 +14,6 @@ import numpy.typing as npt
 
 from armrace.kernels.streams import Stream, make_stream
 
-__all__ = ["MAXIMAL_SEED", "Purpose", "generator_for", "reward_place", "stream_for"]
-
 MAXIMAL_SEED = 2**63 - 1
 
 
@@ -39,11 +37,6 @@ def _key(seed: int) -> tuple[int, int]:
 
 def stream_for(seed: int, purpose: Purpose, replication: int) -> Stream:
     """The sequential stream for one purpose in one replication.
-
-    Args:
-        seed: the seed of the run.
-        purpose: what the numbers are for; different purposes never share a number.
-        replication: the number of the run, from 0.
 
     >>> from armrace.kernels.streams import uniform
     >>> stream = stream_for(seed=1, purpose=Purpose.LEARNER, replication=0)

@@ -20,21 +20,6 @@ import numpy as np
 from armrace.errors import ArmraceError, InvalidParameter
 from armrace.limits import Limits, check_number
 
-__all__ = [
-    "MAXIMAL_HORIZON",
-    "Confidence",
-    "Limits",
-    "Parameter",
-    "Specification",
-    "check_number",
-    "declarations",
-    "defined_class",
-    "display_name",
-    "is_importable",
-    "is_list",
-    "with_nested",
-]
-
 MAXIMAL_HORIZON = 10**15
 """The longest run that can be asked for; round numbers have 52 bits."""
 

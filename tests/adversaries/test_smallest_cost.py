@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from armrace.adversaries import ADVERSARIES, AaeOpening, Adversary
-from armrace.checking.contract import equal_states
 from armrace.environments import Deterministic, FiniteSupport, Table, Uniform
 from armrace.kernels.ledger import make_record
+from armrace.kernels.states import equal_states
 from armrace.simulation import make_experiment
 from armrace.simulation.replication import make_parts, play_out
 

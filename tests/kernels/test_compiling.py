@@ -8,7 +8,7 @@ import types
 import pytest
 
 import armrace
-from armrace.kernels.compiling import fingerprint
+from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.machine_code import trusted_folders
 from forking import Nursery
 

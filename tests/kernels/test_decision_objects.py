@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numba.core import types
 
-from armrace.kernels.compiling import entry, fingerprint
+from armrace.kernels.compiling import entry
 from armrace.kernels.decision_objects import (
     FIRST_LABEL,
     GIVEN_DECISION,
@@ -20,6 +20,7 @@ from armrace.kernels.decision_objects import (
     make_decision,
 )
 from armrace.kernels.event_log import read_ticket
+from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.generics import Ticket, make_ticket
 
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from armrace.kernels.compiling import entry, fingerprint, outlined
-from armrace.kernels.fingerprints import SCRIPT
+from armrace.kernels.compiling import entry, outlined
+from armrace.kernels.fingerprints import SCRIPT, fingerprint
 from armrace.kernels.handles import Handle, call_entry
 
 STATE_WITH_A_TEXT = """

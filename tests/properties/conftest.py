@@ -9,7 +9,7 @@ from armrace.adversaries import Adversary
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import corrupt, observe
 from armrace.kernels.streams import uniform
-from armrace.specification import Limits
+from armrace.limits import Limits
 
 
 class ChaosState(NamedTuple):

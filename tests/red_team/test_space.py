@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from armrace.adversaries import Adversary, TwoPhase, ZeroBest, ZeroBestWhenLikely
+from armrace.limits import Limits
 from armrace.red_team.space import (
     Choice,
     Range,
@@ -20,7 +21,6 @@ from armrace.red_team.space import (
     sample,
     space_of,
 )
-from armrace.specification import Limits
 
 
 class Family(Adversary, frozen=True, tag="own-family"):

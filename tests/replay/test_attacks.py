@@ -9,8 +9,8 @@ import pytest
 import armrace
 from armrace.adversaries import ADVERSARIES
 from armrace.errors import ArmraceError, InvalidParameter, UnknownName
-from armrace.kernels.compiling import fingerprint
 from armrace.kernels.dispatch import implementations
+from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.replay import make_replayer
 from armrace.policies import Ucb1
 from replay_reference import make_log

@@ -18,6 +18,7 @@ import armrace
 from armrace.environments import Bernoulli, Environment
 from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
 from armrace.kernels.laws import Law
+from armrace.limits import Limits
 from armrace.red_team.target import EFFORTS
 from armrace.reports.arena import arena_plots, render_arena
 from armrace.reports.comparison import comparison_plots, render_report
@@ -29,7 +30,6 @@ from armrace.reports.replay import replay_specification
 from armrace.reports.verification import render_verification
 from armrace.simulation import Comparison
 from armrace.simulation.archives import load_comparison
-from armrace.specification import Limits
 from reports.conftest import GRID, TINY, Results
 from reports.test_page import outline
 

@@ -11,9 +11,8 @@ from armrace.adversaries.base import Adversary, Setting
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream
-from armrace.specification import Confidence, Limits
-
-__all__ = ["AaeOpening"]
+from armrace.limits import Limits
+from armrace.specification import Confidence
 
 
 class AaeOpeningState(NamedTuple):

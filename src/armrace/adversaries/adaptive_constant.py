@@ -19,8 +19,6 @@ from armrace.kernels.generics import Floats, corrupt, observe
 from armrace.kernels.streams import Stream
 from armrace.specification import Confidence
 
-__all__ = ["AdaptiveConstant"]
-
 
 class AdaptiveConstantState(NamedTuple):
     """The arm to promote, and a tally of all plays so far."""

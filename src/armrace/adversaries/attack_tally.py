@@ -10,16 +10,6 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 
-__all__ = [
-    "Tally",
-    "deviation",
-    "excess_over_allowed",
-    "lower_reward",
-    "make_tally",
-    "remember_clean",
-    "tally_play",
-]
-
 
 class Tally(NamedTuple):
     """Plays of each arm, and sums of its rewards before and after corruption."""
@@ -92,14 +82,6 @@ def excess_over_allowed(
     """Return how far the sum of an arm that pays ``reward`` would exceed its goal.
 
     The goal is a mean below that of the target by ``margin`` and twice its deviation.
-
-    Args:
-        tally: the plays so far; the target must have been played.
-        target: the arm to promote, which is never attacked.
-        margin: by how much the arm is to look worse.
-        delta: the probability with which the target's deviation may be larger.
-        arm: the arm to lower.
-        reward: what it would pay.
     """
     pulls = tally.pulls[target]
     # The target is never attacked: its sums before and after corruption are the same.

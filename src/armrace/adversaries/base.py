@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import corrupt
+from armrace.limits import Limits
 from armrace.randomness import Purpose, stream_for
-from armrace.specification import Limits, Specification
-
-__all__ = ["Adversary", "Setting", "Target"]
+from armrace.specification import Specification
 
 Target = Annotated[int | None, Limits("the arm to promote, from 0; by default the second best", 0)]
 

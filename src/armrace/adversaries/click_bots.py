@@ -11,10 +11,7 @@ from armrace.errors import InvalidParameter
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream
-from armrace.specification import Limits
-
-__all__ = ["ClickBots"]
-
+from armrace.limits import Limits
 
 _MANY_BURSTS = 10_000
 """With more bursts the list of their windows would cost more than skipping the rest saves."""

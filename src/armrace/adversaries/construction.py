@@ -8,9 +8,7 @@ from armrace.adversaries.base import Adversary, Setting
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream
-from armrace.specification import Limits
-
-__all__ = ["Construction"]
+from armrace.limits import Limits
 
 
 class ConstructionState(NamedTuple):

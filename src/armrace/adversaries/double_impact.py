@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from armrace.adversaries.two_phase import BlindTwoPhase, NamedTwoPhase, TwoPhase
 
-__all__ = ["DoubleImpact"]
-
 
 class DoubleImpact(NamedTwoPhase, frozen=True, tag="double-impact"):
     """Shows 0 on the best arm and 1 on the second best, when both are changes of 1/2 or more.

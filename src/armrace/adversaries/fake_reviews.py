@@ -10,9 +10,7 @@ from armrace.adversaries.base import Adversary, Setting
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream, uniform
-from armrace.specification import Limits
-
-__all__ = ["FakeReviews"]
+from armrace.limits import Limits
 
 
 class FakeReviewsState(NamedTuple):

@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from armrace.adversaries.two_phase import BlindTwoPhase, NamedTwoPhase, TwoPhase
 
-__all__ = ["FreeRide"]
-
 
 class FreeRide(NamedTwoPhase, frozen=True, tag="free-ride"):
     """Shows 0 on the best arm and 1 on all others.

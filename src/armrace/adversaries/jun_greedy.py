@@ -18,8 +18,6 @@ from armrace.kernels.generics import Floats, corrupt, observe
 from armrace.kernels.streams import Stream
 from armrace.specification import Confidence
 
-__all__ = ["JunGreedy"]
-
 
 class JunGreedyState(NamedTuple):
     """The arm to promote, and a tally of all plays so far."""

@@ -16,9 +16,8 @@ from armrace.adversaries.base import Adversary, Setting, Target
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Floats, corrupt, observe
 from armrace.kernels.streams import Stream
-from armrace.specification import Confidence, Limits
-
-__all__ = ["JunUcb"]
+from armrace.limits import Limits
+from armrace.specification import Confidence
 
 
 class JunUcbState(NamedTuple):

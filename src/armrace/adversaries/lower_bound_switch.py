@@ -13,9 +13,7 @@ from armrace.errors import InvalidParameter
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream, uniform
-from armrace.specification import Limits
-
-__all__ = ["Interval", "LowerBoundSwitch"]
+from armrace.limits import Limits
 
 # In the proof of Theorem 4 every interval is twice as long as all rounds before it.
 _GROWTH = 3

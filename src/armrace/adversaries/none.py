@@ -10,8 +10,6 @@ from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream
 
-__all__ = ["NoAttack"]
-
 
 class NoAttackState(NamedTuple):
     """No information; a state must have a field."""

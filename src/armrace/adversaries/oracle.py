@@ -12,9 +12,7 @@ from armrace.adversaries.base import Adversary, Setting, Target
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream
-from armrace.specification import Limits
-
-__all__ = ["Oracle"]
+from armrace.limits import Limits
 
 
 class OracleState(NamedTuple):

@@ -11,26 +11,20 @@ import numpy.typing as npt
 
 from armrace.kernels import engine, laws
 from armrace.kernels.attack_pointers import LiveAttack
-from armrace.kernels.compiling import fingerprint
 from armrace.kernels.dispatch import implementations
+from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.handles import call_entry
 from armrace.kernels.ledger import make_ledger, make_record
 from armrace.kernels.reward_pointers import LiveRewards
 from armrace.randomness import MAXIMAL_SEED, Purpose, reward_place, stream_for
 from armrace.specification import Specification, with_nested
 
-__all__ = ["Rehearsed", "plays_in_rehearsal"]
-
 _SEED = MAXIMAL_SEED + 1
 """No experiment can have this seed, so a rehearsal does not see any experiment's random numbers."""
 
 
 class Rehearsed:
-    """A policy as the key of a cache, also if its parameters are lists or arrays.
-
-    Args:
-        policy: the specification of the learner.
-    """
+    """A policy as the key of a cache, also if its parameters are lists or arrays."""
 
     def __init__(self, policy: Specification) -> None:
         self.policy = policy
@@ -55,21 +49,7 @@ def plays_in_rehearsal(
     run: int,
     luck: int | None = None,
 ) -> npt.NDArray[np.int64]:
-    """Simulate a learner on Bernoulli arms, up to the last checkpoint.
-
-    Args:
-        policy: the specification of the learner.
-        horizon: the number of rounds that the learner plans for.
-        means: the mean of each arm.
-        attack: the state of an attack that does not look at the learner's distribution.
-        budget: what the attack may spend; 0 for no attack.
-        checkpoints: numbers of rounds, in increasing order.
-        run: which rewards are drawn.
-        luck: which random numbers the learner draws; by default those that belong to ``run``.
-
-    Returns:
-        The plays of each arm (column) up to each checkpoint (row).
-    """
+    """Simulate a learner on Bernoulli arms, up to the last checkpoint."""
     arms, layers = len(means), policy.layer_count(len(means), horizon)
     law = laws.make_law(laws.BERNOULLI, arms, means)
     law.place[:] = reward_place(_SEED, run)

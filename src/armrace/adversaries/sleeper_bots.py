@@ -11,9 +11,7 @@ from armrace.errors import InvalidParameter
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream
-from armrace.specification import Limits
-
-__all__ = ["SleeperBots"]
+from armrace.limits import Limits
 
 
 class SleeperBotsState(NamedTuple):

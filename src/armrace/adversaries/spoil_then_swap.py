@@ -6,8 +6,6 @@ from typing import ClassVar
 
 from armrace.adversaries.two_phase import BlindTwoPhase, NamedTwoPhase, TwoPhase
 
-__all__ = ["SpoilThenSwap"]
-
 
 class SpoilThenSwap(NamedTwoPhase, frozen=True, tag="spoil-then-swap"):
     """Shows 0 on all arms until half of the budget is spent, then swaps best and second best.

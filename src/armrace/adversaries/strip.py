@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from armrace.adversaries.two_phase import NamedTwoPhase, TwoPhase
-from armrace.specification import Limits
-
-__all__ = ["Strip"]
+from armrace.limits import Limits
 
 
 class Strip(NamedTwoPhase, frozen=True, tag="strip"):

@@ -19,9 +19,7 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Floats, corrupt, looks, observe
 from armrace.kernels.streams import Stream
-from armrace.specification import Limits
-
-__all__ = ["ACTIONS", "CONDITIONS", "BlindTwoPhase", "NamedTwoPhase", "TwoPhase", "TwoPhaseState"]
+from armrace.limits import Limits
 
 Action = Literal["zero", "swap", "double-impact", "free-ride", "spoil", "spoil-and-praise"]
 ACTIONS: tuple[Action, ...] = (

@@ -11,8 +11,6 @@ from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.streams import Stream
 
-__all__ = ["ZeroBest"]
-
 
 class ZeroBestState(NamedTuple):
     """The arm to attack."""

@@ -45,8 +45,8 @@ from armrace.checking.policy_logs import (
 )
 from armrace.checking.policy_stage import ARMS, HORIZON, MEANS, expect_sound
 from armrace.kernels.checked_rounds import make_checked_loop
-from armrace.kernels.compiling import fingerprint
 from armrace.kernels.dispatch import implementations
+from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.handles import call_entry
 from armrace.policies import Policy
 from armrace.randomness import Purpose, stream_for

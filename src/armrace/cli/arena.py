@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from armrace.red_team.campaign import Campaign
     from armrace.simulation.arena import Grid
 
-__all__ = ["EPILOG", "arena"]
 
 _PAGE = "armrace-arena.html"
 

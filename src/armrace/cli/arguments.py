@@ -14,23 +14,6 @@ import typer
 
 from armrace.errors import InvalidParameter
 
-__all__ = [
-    "ALL",
-    "Texts",
-    "assignments",
-    "names",
-    "number",
-    "numbers",
-    "place",
-    "policy_assignments",
-    "share",
-    "shares",
-    "split",
-    "value",
-    "whole",
-    "worker_count",
-]
-
 ALL = "all"
 """Stands for every known name, where several may be given."""
 
@@ -99,11 +82,6 @@ def split(given: Texts) -> list[str]:
 
 def names(name: str, given: Texts, known: Iterable[str]) -> list[str]:
     """At least one name, each once, between commas; or all that are known.
-
-    Args:
-        name: the option, for the error.
-        given: what was given.
-        known: what ``all`` stands for.
 
     >>> names("policies", ["ucb1, exp3", "ucb1"], known=["exp3", "moss", "ucb1"])
     ['ucb1', 'exp3']

@@ -12,8 +12,6 @@ from armrace.cli.arguments import share
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, write_json
 from armrace.errors import ArmraceError, InvalidParameter
 
-__all__ = ["EPILOG", "audit"]
-
 EPILOG = """\
 [bold]Examples[/bold]
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from armrace.specification import Parameter, Specification
 
-__all__ = ["attacks", "environments", "policies", "scenarios"]
-
 
 def policies(json: Json = None, force: Force = False) -> None:
     """The algorithms, their parameters and where they come from."""

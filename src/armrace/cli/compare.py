@@ -33,7 +33,6 @@ from armrace.cli.outputs import (
 if TYPE_CHECKING:
     from armrace.simulation import Comparison, Experiment
 
-__all__ = ["EPILOG", "compare"]
 
 _PAGE = "armrace-report.html"
 

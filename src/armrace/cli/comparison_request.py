@@ -124,18 +124,7 @@ def make_request(
     workers: int | None,
     audit: float | None,
 ) -> Request:
-    """Make a request from the text of its options.
-
-    Args:
-        scenario: the scenario that is named.
-        overrides: what the options change of it.
-        policies: names of policies; None for those of the scenario.
-        settings: parameters of the policies, as ``policy.key=value``.
-        measure: the figure that ranks the policies.
-        seed: the seed of all randomness.
-        workers: the number of threads or processes.
-        audit: the level of an audit, if one is asked for.
-    """
+    """Make a request from the text of its options."""
     from armrace.policies import POLICIES
 
     listed = names("policies", policies, POLICIES) if policies else list(scenario.policies)
@@ -244,11 +233,6 @@ def under_own_worst(
 
     Tried are the cell's own attack, what searches have found for the policy in similar settings,
     and some fixed attacks; the trials have other seeds than the experiments.
-
-    Args:
-        cell: the experiments, one for each policy.
-        executor: runs the trials in place of threads.
-        workers: how many threads run at once; by default one per core.
     """
     from armrace.red_team.library import worst_known
     from armrace.red_team.target import Target

@@ -7,17 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = [
-    "complete_attacks",
-    "complete_efforts",
-    "complete_environments",
-    "complete_executors",
-    "complete_measures",
-    "complete_objectives",
-    "complete_policies",
-    "complete_scenarios",
-]
-
 
 def _complete(incomplete: str, names: Iterable[str]) -> list[str]:
     """The names that continue the last one of a list between commas.

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from armrace.simulation import Experiment, Result
 
-__all__ = ["INTERRUPTED", "end", "run", "run_cells", "say_how_to_go_on"]
 
 INTERRUPTED = 130
 """The exit code after Ctrl-C: that of shells, 128 plus the number of SIGINT."""
@@ -45,12 +44,6 @@ def run_cells(
     """Run cells, each a list of experiments, and return the results of each cell.
 
     With a folder, cells run one after the other and are stored there; else all run at once.
-
-    Args:
-        cells: the cells.
-        workers: how many threads run at once.
-        executor: runs the replications in place of threads.
-        folder: where finished results are stored, if anywhere.
     """
     if folder is not None:
         return _run_in_folder(cells, workers, executor, folder)

@@ -15,17 +15,6 @@ if TYPE_CHECKING:
     from armrace.policies import Policy
     from armrace.simulation import Experiment
 
-__all__ = [
-    "attack_names",
-    "audit_level",
-    "bernoulli",
-    "describe_policy",
-    "make_attack",
-    "make_environment",
-    "make_policy",
-    "warn_of_idle_attack",
-    "warn_of_long_run",
-]
 
 _ROUNDS_AN_HOUR = 3.6e10
 """Ten million a second."""
@@ -42,13 +31,7 @@ def make_policy(name: str, settings: Sequence[str] | None, delta: str | None) ->
 
 
 def describe_policy(name: str, settings: Sequence[str] | None, delta: str | None) -> dict[str, Any]:
-    """Return a policy as plain data: its name, and the parameters that were given.
-
-    Args:
-        name: the name of a policy, or the path of a class.
-        settings: what was given with ``--set``.
-        delta: what was given with ``--delta``; refused for a policy that has none.
-    """
+    """Return a policy as plain data: its name, and the parameters that were given."""
     from armrace.policies import POLICIES
 
     policy = POLICIES.find(name)
@@ -90,13 +73,7 @@ def bernoulli(means: Texts) -> Environment:
 def make_attack(
     name: str | None, settings: Sequence[str] | None, usual: Adversary | None = None
 ) -> Adversary:
-    """An attack by name and ``--attack-set``; what is not given is taken from the ``usual`` one.
-
-    Args:
-        name: the name of an attack, or the path of a class; None for the usual one.
-        settings: what was given with ``--attack-set``.
-        usual: the attack of a scenario, whose parameters count where none is given.
-    """
+    """An attack by name and ``--attack-set``; what is not given is taken from the ``usual`` one."""
     from armrace.adversaries import ADVERSARIES
 
     parameters = assignments("--attack-set", settings or ())
@@ -117,7 +94,7 @@ def attack_names(option: str, given: Texts) -> list[str]:
 def audit_level(audit: bool, level: str | None) -> float | None:
     """The level of an audit, if ``--audit`` or ``--audit-level`` asks for one."""
     from armrace.forensics.audit import LEVEL
-    from armrace.specification import check_number
+    from armrace.limits import check_number
 
     if level is None:
         return USUAL_AUDIT_LEVEL if audit else None

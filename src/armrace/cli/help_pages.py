@@ -9,8 +9,6 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["Command", "Group", "help_text"]
-
 
 def help_text(command: Callable[..., Any]) -> str:
     """The docstring of a command with each paragraph in one line, for the terminal to wrap.

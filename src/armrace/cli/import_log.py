@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from armrace.service.imports import Imported
     from armrace.service.service import Service
 
-__all__ = ["EXPORT_EPILOG", "IMPORT_EPILOG", "export_log", "import_log"]
 
 IMPORT_EPILOG = """\
 [bold]Examples[/bold]

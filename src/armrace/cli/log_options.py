@@ -12,20 +12,6 @@ from armrace.errors import InvalidParameter
 if TYPE_CHECKING:
     from armrace.offline import Log
 
-__all__ = [
-    "Arm",
-    "ColumnOptions",
-    "ColumnsFile",
-    "LogPlace",
-    "Propensity",
-    "Reward",
-    "Rewards",
-    "Source",
-    "Time",
-    "Unit",
-    "read_log",
-    "reward_bounds",
-]
 
 _PANEL = "Columns"
 

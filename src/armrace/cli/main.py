@@ -33,8 +33,6 @@ from armrace.cli.help_pages import Command, Group, help_text
 from armrace.cli.outputs import say
 from armrace.errors import ArmraceError, BrokenExtension
 
-__all__ = ["app", "main"]
-
 _BAD_INPUT = 2
 
 UsageError: Any = typer.BadParameter.__bases__[0]

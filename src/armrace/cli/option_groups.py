@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from armrace.environments import Environment
 
-__all__ = ["Arms", "Computing", "expanded"]
-
 
 class Arms(NamedTuple):
     """The options that name the arms."""
@@ -63,12 +61,6 @@ class Computing(NamedTuple):
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command whose parameters are single options in place of groups.
-
-    Args:
-        command: a function; a parameter is a group if its type is a named tuple.
-
-    Returns:
-        A function that takes each option by name and passes the groups on.
 
     >>> def show(rounds: int, computing: Computing) -> None:
     ...     print(rounds, computing.workers)

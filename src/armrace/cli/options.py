@@ -20,39 +20,6 @@ from armrace.cli.completion import (
     complete_policies,
 )
 
-__all__ = [
-    "Account",
-    "Address",
-    "Attack",
-    "AttackSet",
-    "Attacks",
-    "Audit",
-    "AuditLevel",
-    "Budget",
-    "Budgets",
-    "Delta",
-    "Engine",
-    "Environment",
-    "EnvironmentSet",
-    "Executor",
-    "Figures",
-    "Folder",
-    "Force",
-    "Horizon",
-    "Json",
-    "Means",
-    "Measure",
-    "Output",
-    "Policies",
-    "PolicySet",
-    "Refresh",
-    "Replications",
-    "ReportOnRequest",
-    "Seed",
-    "Workers",
-    "usual_report",
-]
-
 _ARMS, _ATTACK, _RUN, _AUDIT, _OUTPUT = "Arms", "Attack", "Run", "Audit", "Output"
 
 Means = Annotated[
@@ -335,11 +302,7 @@ ReportOnRequest = Annotated[
 
 
 def usual_report(name: str) -> Any:
-    """Return the option of a page that is written even if it is not named.
-
-    Args:
-        name: the page's usual name.
-    """
+    """Return the option of a page that is written even if it is not named."""
     return typer.Option(
         "--report",
         metavar="FILE",

@@ -22,17 +22,6 @@ if TYPE_CHECKING:
     from armrace.reports.drawing import Plot
     from armrace.simulation import Result
 
-__all__ = [
-    "STANDARD_OUTPUT",
-    "check_ending",
-    "check_targets",
-    "page_place",
-    "say",
-    "write_figures",
-    "write_json",
-    "write_page",
-    "write_result",
-]
 
 STANDARD_OUTPUT = Path("-")
 
@@ -45,14 +34,7 @@ def say(sentence: str) -> None:
 def check_targets(
     json: Path | None, *others: Path | None, figures: Path | None = None, force: bool = False
 ) -> None:
-    """Refuse files that cannot or must not be written, before anything is computed.
-
-    Args:
-        json: where JSON goes, which may be standard output.
-        others: all other files.
-        figures: the folder for figures, which must be empty or new.
-        force: whether files that exist may be replaced.
-    """
+    """Refuse files that cannot or must not be written, before anything is computed."""
     from armrace.files import check_writable
 
     if STANDARD_OUTPUT in others:
@@ -88,12 +70,7 @@ def _holds_something(target: Path) -> bool:
 
 
 def page_place(given: Path | None, usual: str) -> Path:
-    """Return the path of a page: the given file, or the usual name, numbered if it is taken.
-
-    Args:
-        given: the file that was named, if one was.
-        usual: the name of the page where none was given, such as ``armrace-report.html``.
-    """
+    """Return the path of a page: the given file, or the usual name, numbered if it is taken."""
     if given is not None:
         return given
     first = Path(usual)

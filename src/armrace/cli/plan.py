@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from armrace.offline import Log as OpenedLog
     from armrace.planning import Plan, Question
 
-__all__ = ["EPILOG", "plan"]
 
 _PAGE = "armrace-plan.html"
 

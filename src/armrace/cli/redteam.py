@@ -29,7 +29,6 @@ from armrace.cli.simulate import PolicyName
 if TYPE_CHECKING:
     from armrace.red_team import Verdict
 
-__all__ = ["EPILOG", "redteam"]
 
 EPILOG = """\
 [bold]Examples[/bold]

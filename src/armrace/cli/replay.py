@@ -20,8 +20,6 @@ from armrace.cli.outputs import (
     write_page,
 )
 
-__all__ = ["EPILOG", "replay"]
-
 EPILOG = """\
 [bold]Examples[/bold]
 

@@ -26,8 +26,6 @@ from armrace.cli.outputs import (
     write_result,
 )
 
-__all__ = ["EPILOG", "simulate"]
-
 EPILOG = """\
 [bold]Examples[/bold]
 

@@ -77,12 +77,7 @@ _WORDS_WIDTH = 28
 
 
 def new_table(*columns: str, words: Collection[str] = ()) -> Table:
-    """A table of figures, with names in its first column.
-
-    Args:
-        columns: their headings.
-        words: those whose cells may take several lines.
-    """
+    """A table of figures, with names in its first column."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for place, column in enumerate(columns):
         is_left = place == 0 or column in words
@@ -200,12 +195,7 @@ def print_story(scenarios: Sequence[Scenario]) -> None:
 
 
 def print_comparisons(cells: Sequence[Comparison], *, alone: bool = True) -> None:
-    """Many policies, for each attack and budget, and the verdict in words.
-
-    Args:
-        cells: comparisons under an attack that all policies share.
-        alone: whether nothing but these cells is shown; a single one then needs no name.
-    """
+    """Many policies, for each attack and budget, and the verdict in words."""
     console = Console(highlight=False)
     for cell in cells:
         if len(cells) > 1 or not alone:

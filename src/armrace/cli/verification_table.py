@@ -10,8 +10,6 @@ from armrace.formatting import count, figure
 from armrace.reports.verification import by_claim, exponent_words, heading, short_interval
 from armrace.verification import Verification
 
-__all__ = ["print_verification"]
-
 _COLUMNS = ("policy", "runs", "failures", "interval", "limit", "verdict", "setting")
 
 

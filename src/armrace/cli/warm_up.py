@@ -11,8 +11,6 @@ from armrace.cli.arguments import ALL, names, whole
 from armrace.cli.completion import complete_attacks
 from armrace.cli.outputs import say
 
-__all__ = ["EPILOG", "warm_up"]
-
 EPILOG = """\
 [bold]Examples[/bold]
 

@@ -35,12 +35,7 @@ class _Kept(NamedTuple):
 
 
 class Reading:
-    """Performs operations for the pages of one dashboard.
-
-    Args:
-        api: performs them.
-        seconds: how old an answer of :meth:`recent` may be.
-    """
+    """Performs operations for the pages of one dashboard."""
 
     def __init__(self, api: Api, seconds: float = 0.5) -> None:
         self._api = api
@@ -185,12 +180,7 @@ _FRESH = 0.8
 
 
 class SharedContents:
-    """The current content of each page.
-
-    Args:
-        reading: performs the operations that pages are made from.
-        seconds: how often streams look for changes.
-    """
+    """The current content of each page."""
 
     def __init__(self, reading: Reading, seconds: float) -> None:
         self._reading = reading

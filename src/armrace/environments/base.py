@@ -12,8 +12,6 @@ from armrace.errors import InvalidParameter
 from armrace.kernels.laws import FINITE, TABLE, Law, check_kinds
 from armrace.specification import Specification
 
-__all__ = ["Environment", "check_sizes", "require_arms", "require_equal_lengths"]
-
 
 class Environment(Specification, frozen=True):
     """A source of rewards.
@@ -64,12 +62,6 @@ def check_sizes(
     """Refuse an environment whose law, means and support do not fit each other or the horizon.
 
     Compiled code relies on it: it would read or write beyond the end of an array.
-
-    Args:
-        environment: the environment.
-        means: its mean rewards.
-        support: its possible rewards, if they can be listed.
-        horizon: the number of rounds.
     """
     law, name = environment.law(), environment.tag()
     try:

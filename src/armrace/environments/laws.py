@@ -15,9 +15,7 @@ from armrace.environments.base import (
 )
 from armrace.errors import InvalidParameter
 from armrace.kernels import laws
-from armrace.specification import Limits, check_number
-
-__all__ = ["Bernoulli", "Beta", "Deterministic", "FiniteSupport", "Uniform"]
+from armrace.limits import Limits, check_number
 
 Floats = npt.NDArray[np.float64]
 

@@ -12,8 +12,6 @@ from armrace.environments.base import Environment
 from armrace.errors import InvalidParameter
 from armrace.kernels import laws
 
-__all__ = ["Table"]
-
 
 class Table(Environment, frozen=True, tag="table", eq=False):
     """Pays what a table says: an array of rounds x arms."""

@@ -80,12 +80,7 @@ def check_new(target: Path, *, overwrite: bool) -> None:
 
 
 def check_unpacked(path: Path, unpacked: int) -> None:
-    """Refuse a file that would unpack to far more than anything that armrace writes.
-
-    Args:
-        path: the file.
-        unpacked: the bytes that it would unpack to.
-    """
+    """Refuse a file that would unpack to far more than anything that armrace writes."""
     most = max(_UNPACKED_BYTES, _UNPACKED_TIMES * path.stat().st_size)
     if unpacked > most:
         raise DamagedFile(

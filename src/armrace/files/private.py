@@ -12,26 +12,16 @@ import os
 import stat
 from pathlib import Path
 
-__all__ = ["check_private", "create_private", "make_private_folder", "open_private"]
-
 _CLOSED_AND_NO_LINK = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def create_private(path: Path, flags: int = os.O_WRONLY) -> int:
-    """Create a file that only this user can read and write, and return its descriptor.
-
-    Raises:
-        OSError: there is something of this name, be it a link, or it cannot be made.
-    """
+    """Create a file that only this user can read and write, and return its descriptor."""
     return os.open(path, flags | os.O_CREAT | os.O_EXCL | _CLOSED_AND_NO_LINK, 0o600)
 
 
 def open_private(path: Path, flags: int = os.O_RDONLY) -> int:
-    """Open a plain file that no other user can have written, and return its descriptor.
-
-    Raises:
-        OSError: it is not there, it is a link or no file, or another user could have written it.
-    """
+    """Open a plain file that no other user can have written, and return its descriptor."""
     # Without O_NONBLOCK, opening a pipe waits for its other end.
     file = os.open(path, flags | _CLOSED_AND_NO_LINK | getattr(os, "O_NONBLOCK", 0))
     try:
@@ -49,9 +39,6 @@ def check_private(path: Path) -> None:
     """Refuse a file or folder that another user could have written.
 
     A link may lead to it, unless another user made the link.
-
-    Raises:
-        OSError: it is not there, or another user could have written it.
     """
     link = path.lstat()
     _check(link, path)
@@ -60,11 +47,7 @@ def check_private(path: Path) -> None:
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder and its missing parents, which only this user can enter.
-
-    Raises:
-        OSError: it cannot be made, or it is there and another user could write to it.
-    """
+    """Make a folder and its missing parents, which only this user can enter."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):
         each.mkdir(mode=0o700, exist_ok=True)

@@ -19,10 +19,9 @@ from armrace.forensics.changes import examine_time
 from armrace.forensics.findings import Alarm, Audit, Finding
 from armrace.forensics.layers import examine_layers, failed_layers, race_in
 from armrace.forensics.screening import Screen
-from armrace.policies.races.race import Race
-from armrace.specification import Limits, check_number, is_list
-
-__all__ = ["LEVEL", "Screens", "audit", "audit_state"]
+from armrace.limits import Limits, check_number
+from armrace.policies.races.state import Race
+from armrace.specification import is_list
 
 LEVEL = Limits("chance that an audit is wrong", 1e-300, 1, high_open=True)
 """The level is divided among many tests; below this, some of them would get 0."""
@@ -63,14 +62,7 @@ def audit(state: Any, level: float = 0.05, arms: Sequence[str | int] | None = No
 def audit_state(
     state: Any, level: float, arms: Sequence[str | int] | None, screens: Screens
 ) -> Audit:
-    """As :func:`audit` for a state, with what earlier audits of the same learner have kept.
-
-    Args:
-        state: the state of a policy.
-        level: as for :func:`audit`.
-        arms: the arms' names.
-        screens: what earlier audits have kept.
-    """
+    """As :func:`audit` for a state, with what earlier audits of the same learner have kept."""
     check_number("level", level, LEVEL)
     race, watched = race_in(state), state if isinstance(state, Watched) else None
     if race is None and watched is None:

@@ -34,8 +34,6 @@ from armrace.kernels.dispatch import implement
 from armrace.kernels.forwarding import forwards
 from armrace.kernels.generics import Ticket, assign, choose, distribution, drop, learn, pass_round
 
-__all__ = ["Marks", "Watched", "watch"]
-
 _FIRST_MARK = 8
 _MARKS_A_DOUBLING = 4
 _ROUNDING = 1e-6
@@ -104,13 +102,7 @@ def find_contradictions_in_watched(state: Watched, fresh: Watched, room: Room) -
 
 
 def watch(state: Any, arms: int, horizon: int) -> Watched:
-    """Wrap a policy's state, so that its rewards are recorded from now on.
-
-    Args:
-        state: the state of a policy.
-        arms: the number of arms.
-        horizon: the number of rounds that are planned.
-    """
+    """Wrap a policy's state, so that its rewards are recorded from now on."""
     marks = _mark_pulls(horizon)
     marked = (arms, marks.size)
     return Watched(

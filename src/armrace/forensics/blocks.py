@@ -12,15 +12,6 @@ from armrace.forensics.evidence import log_evidence, nearest_sums
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import AMOUNT, COUNT, Span, declare
 
-__all__ = [
-    "SMALLEST_BLOCK",
-    "Blocks",
-    "block_size",
-    "end_blocks",
-    "log_block_weight",
-    "make_blocks",
-]
-
 SMALLEST_BLOCK = 16
 """Fewer rewards than these cannot raise an alarm at any useful level."""
 
@@ -61,12 +52,7 @@ class Blocks(NamedTuple):
 
 
 def make_blocks(arms: int, horizon: int) -> Blocks:
-    """Make empty blocks, of each size that fits into the horizon twice, and of at least one.
-
-    Args:
-        arms: the number of arms.
-        horizon: the number of rounds that are planned.
-    """
+    """Make empty blocks, of each size that fits into the horizon twice, and of at least one."""
     shape = (arms, max(1, int(math.log2(max(2, horizon // SMALLEST_BLOCK)))))
     return Blocks(
         sums=np.zeros(shape),
@@ -85,11 +71,7 @@ def make_blocks(arms: int, horizon: int) -> Blocks:
 
 @inlined
 def block_size(scale: int) -> int:
-    """Return the number of pulls in a block of this scale.
-
-    Args:
-        scale: the number of the scale, from 0.
-    """
+    """Return the number of pulls in a block of this scale."""
     return SMALLEST_BLOCK << scale
 
 
@@ -99,9 +81,6 @@ def log_block_weight(position: float) -> float:
 
     With these weights, early blocks lose little, and late ones hardly more than with a union bound
     over a known number of blocks.
-
-    Args:
-        position: the number of the block, from 1.
     """
     return -math.log(2.0 * position * math.log(position + 2.0) ** 2)
 

@@ -25,8 +25,6 @@ from armrace.forensics.findings import Alarm, Finding, direction_of
 from armrace.forensics.pairs import Pairs, Samples, join, nearest_pairs
 from armrace.forensics.screening import Arms, Screen, in_parts
 
-__all__ = ["Change", "examine_time", "find_change", "find_waves", "least_change"]
-
 _SHARES = 3
 
 
@@ -44,14 +42,7 @@ class Change(NamedTuple):
 
 
 def examine_time(watched: Watched, level: float, claims: int, screen: Screen) -> Finding:
-    """Look for a change in every arm at ``level``, one of ``claims`` equal shares.
-
-    Args:
-        watched: what was recorded of a run.
-        level: the probability of a false alarm, of all arms together.
-        claims: the number of equal shares of the level of the whole audit.
-        screen: what earlier audits have kept.
-    """
+    """Look for a change in every arm at ``level``, one of ``claims`` equal shares."""
     arms = watched.pulls.size
     log_term = math.log(arms / level)
     alarms, by_arm = [], np.zeros(arms)
@@ -85,23 +76,13 @@ def _alarm(arm: int, found: Change, chance: float) -> Alarm:
 
 
 def find_change(watched: Watched, arm: int) -> Change | None:
-    """The most striking change of an arm, or ``None`` if it has hardly been played.
-
-    Args:
-        watched: what was recorded of a run.
-        arm: the arm.
-    """
+    """The most striking change of an arm, or ``None`` if it has hardly been played."""
     found = (_change_at_marks(watched, arm), _change_in_blocks(watched, arm))
     return max((c for c in found if c is not None), key=lambda c: c.log_value, default=None)
 
 
 def find_waves(watched: Watched, arm: int) -> Change | None:
-    """Return how much the rewards in good times differ from those in bad times.
-
-    Args:
-        watched: what was recorded of a run.
-        arm: the arm.
-    """
+    """Return how much the rewards in good times differ from those in bad times."""
     memories, pairs = _wave_pairs(watched, arm)
     if not memories.size:
         return None
@@ -112,13 +93,7 @@ def find_waves(watched: Watched, arm: int) -> Change | None:
 
 
 def least_change(watched: Watched, arm: int, log_term: float) -> float:
-    """A lower bound on the changes to an arm's rewards, at the level ``exp(-log_term)``.
-
-    Args:
-        watched: what was recorded of a run.
-        arm: the arm.
-        log_term: minus the logarithm of the level.
-    """
+    """A lower bound on the changes to an arm's rewards, at the level ``exp(-log_term)``."""
     (_, blocks), (_, waves) = _block_pairs(watched, arm), _wave_pairs(watched, arm)
     pairs = join(_mark_pairs(watched, arm).pairs, blocks, waves)
     return pairs.least_change(log_term)

@@ -18,8 +18,6 @@ import numpy.typing as npt
 from armrace.kernels.compiling import inlined
 from armrace.policies.common.divergence import kl
 
-__all__ = ["log_evidence", "mixture_costs", "nearest_sums", "nearest_sums_of_many"]
-
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
@@ -30,12 +28,6 @@ def log_evidence(pulls: float, total: float, other_pulls: float, other_total: fl
 
     It is ``n kl(x, z) + m kl(y, z) - ln(pi (n + 1/2))/2 - ln(pi (m + 1/2))/2`` for samples of
     sizes ``n`` and ``m`` with means ``x`` and ``y``, where ``z`` is the mean of all.
-
-    Args:
-        pulls: the size of the first sample.
-        total: its sum.
-        other_pulls: the size of the second sample.
-        other_total: its sum.
     """
     common = (total + other_total) / (pulls + other_pulls)
     divergence = 0.0
@@ -49,10 +41,6 @@ def mixture_costs(pulls: Floats, other_pulls: Floats) -> Floats:
     """Return what the mixtures cost in :func:`log_evidence`, for many pairs of samples.
 
     It is ``ln(pi (n + 1/2))/2`` for each of the two samples: Lemma 2 of the theory page.
-
-    Args:
-        pulls: the sizes of the first samples.
-        other_pulls: the sizes of the second samples.
     """
     costs: Floats = 0.5 * np.log(np.pi**2 * (pulls + 0.5) * (other_pulls + 0.5))
     return costs
@@ -70,14 +58,6 @@ def nearest_sums(
     """Return the sums of two samples, each known up to an interval, that differ least.
 
     These are the ends that face each other, or sums with equal means if there are any.
-
-    Args:
-        pulls: the size of the first sample.
-        low: its least possible sum.
-        high: its largest possible sum.
-        other_pulls: the size of the second sample.
-        other_low: its least possible sum.
-        other_high: its largest possible sum.
     """
     if high * other_pulls <= other_low * pulls:
         return high, other_low
@@ -95,16 +75,7 @@ def nearest_sums_of_many(
     other_low: Floats,
     other_high: Floats,
 ) -> tuple[Floats, Floats]:
-    """Return what :func:`nearest_sums` returns, for many pairs of samples.
-
-    Args:
-        pulls: the sizes of the first samples.
-        low: their least possible sums.
-        high: their largest possible sums.
-        other_pulls: the sizes of the second samples.
-        other_low: their least possible sums.
-        other_high: their largest possible sums.
-    """
+    """Return what :func:`nearest_sums` returns, for many pairs of samples."""
     below = high * other_pulls <= other_low * pulls
     above = low * other_pulls >= other_high * pulls
     common = np.maximum(low / pulls, other_low / other_pulls)

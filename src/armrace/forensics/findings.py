@@ -11,8 +11,6 @@ import numpy.typing as npt
 from armrace.forensics import sentences
 from armrace.reports import NotebookView
 
-__all__ = ["ALARMS", "Alarm", "AlarmKind", "Audit", "Direction", "Finding", "direction_of"]
-
 AlarmKind = Literal["disagreement", "change", "waves", "failed-layer"]
 Direction = Literal["down", "up"]
 ALARMS: tuple[AlarmKind, ...] = ("disagreement", "change", "waves", "failed-layer")
@@ -54,12 +52,7 @@ class Finding(NamedTuple):
 
 
 def direction_of(mean: float, other: float) -> Direction:
-    """Whether the second number lies above the first (up) or not (down).
-
-    Args:
-        mean: the first number.
-        other: the second number.
-    """
+    """Whether the second number lies above the first (up) or not (down)."""
     return "up" if other > mean else "down"
 
 

@@ -18,21 +18,15 @@ from armrace.forensics.findings import Alarm, Finding, direction_of
 from armrace.forensics.pairs import Pairs, Samples, nearest_pairs
 from armrace.forensics.screening import Arms, Screen, in_parts
 from armrace.forensics.two_samples import TwoSamples
-from armrace.policies.races.race import NEVER, Race
+from armrace.policies.races.state import NEVER, Race
 from armrace.theory.allowance import corruption_allowance
-
-__all__ = ["Exposure", "examine_layers", "exposure_of", "failed_layers", "race_in"]
 
 _SMALL_RATE = 0.25
 _HALVINGS = 50
 
 
 def race_in(state: Any) -> Race | None:
-    """The race that a state is or contains, if it has at least two layers.
-
-    Args:
-        state: the state of a policy.
-    """
+    """The race that a state is or contains, if it has at least two layers."""
     if isinstance(state, Race):
         return state if state.share.size > 1 else None
     members = state if isinstance(state, tuple) else ()
@@ -87,10 +81,6 @@ def exposure_of(race: Race, level: float) -> Exposure:
 
     In a race within another policy, ``share`` is the probability of a layer given that the race
     has the round. It is larger than the layer's own probability, so the bounds still hold.
-
-    Args:
-        race: the state of a race.
-        level: the probability with which a bound may fail.
     """
     # One bound for each layer and each of the two rates.
     log_term = math.log(2 * race.share.size / level)
@@ -100,14 +90,7 @@ def exposure_of(race: Race, level: float) -> Exposure:
 
 
 def examine_layers(race: Race, level: float, claims: int, screen: Screen) -> Finding:
-    """Compare all pairs of layers in all arms at ``level``, one of ``claims`` equal shares.
-
-    Args:
-        race: the state of a race.
-        level: the probability of a false alarm, of all pairs together.
-        claims: the number of equal shares of the level of the whole audit.
-        screen: what earlier audits have kept.
-    """
+    """Compare all pairs of layers in all arms at ``level``, one of ``claims`` equal shares."""
     layers, arms = race.pulls.shape
     # All pairs share the level, with rewards or not: which have some depends on the rewards.
     log_term = math.log(arms * layers * (layers - 1) / 2 / level)
@@ -201,13 +184,7 @@ def _alarm(race: Race, arm: int, found: _LayerPairs, best: int, chance: float) -
 
 
 def failed_layers(race: Race, certificate: float, level: float) -> list[Alarm]:
-    """An alarm for the slowest layer that tolerates less than the certificate, if there is one.
-
-    Args:
-        race: the state of a race.
-        certificate: the corruption that is certified.
-        level: the probability with which the certificate may be wrong.
-    """
+    """An alarm for the slowest layer that tolerates less than the certificate, if there is one."""
     failed = np.flatnonzero(certificate > race.tolerated)
     if not failed.size:
         return []

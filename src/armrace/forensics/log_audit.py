@@ -20,19 +20,17 @@ from armrace.forensics.evidence import log_evidence
 from armrace.forensics.findings import Audit
 from armrace.forensics.sentences import MOVED, describe_chance
 from armrace.formatting import count, figure
-from armrace.kernels.compiling import fingerprint
 from armrace.kernels.dispatch import implement, implementations
+from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.generics import Ticket, assign, choose, distribution, learn, make_ticket
 from armrace.kernels.handles import call_entry
 from armrace.kernels.replay import make_auditor
 from armrace.kernels.streams import Stream
+from armrace.limits import check_number
 from armrace.offline.log import Log
 from armrace.offline.rows import RowReport
 from armrace.reports import NotebookView
-from armrace.specification import check_number
 from armrace.statistics.scales import Scale
-
-__all__ = ["LogAudit", "SourceAlarm", "audit_log"]
 
 _FEWEST_ROWS = 16
 LIMITS = (
@@ -132,15 +130,7 @@ class LogAudit(msgspec.Struct, NotebookView, frozen=True, kw_only=True):
 
 
 def audit_log(log: Log, level: float = 0.05) -> LogAudit:
-    """Look for traces of corruption, or of moved means, in the rewards of a log.
-
-    Args:
-        log: the log; its rows are taken in their order.
-        level: a bound on the probability that any statement is wrong.
-
-    Returns:
-        The alarms.
-    """
+    """Look for traces of corruption, or of moved means, in the rewards of a log."""
     check_number("level", level, LEVEL)
     arms = len(log.arms)
     watched = watch(Bystander(np.zeros(arms, dtype=np.int64)), arms, log.rows)

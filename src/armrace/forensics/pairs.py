@@ -11,8 +11,6 @@ import numpy.typing as npt
 from armrace.forensics.evidence import Counts, Floats, mixture_costs, nearest_sums_of_many
 from armrace.forensics.two_samples import TwoSamples, compare_samples
 
-__all__ = ["Pairs", "Samples", "join", "nearest_pairs", "pairs_of"]
-
 _TRIED = 3
 """The number of pairs whose certificate is computed: those expected to give the largest ones.
 """
@@ -103,13 +101,6 @@ def pairs_of(
 ) -> Pairs:
     """Pairs of samples given by arrays of equal length; ``sharing`` is minus the log of a weight.
 
-    Args:
-        pulls: sizes of the first samples.
-        sums: their sums.
-        other_pulls: sizes of the second samples.
-        other_sums: their sums.
-        sharing: for each pair, minus the logarithm of its part of the level.
-
     >>> size = np.array([50])
     >>> found = pairs_of(size, np.zeros(1), size, np.full(1, 50.0))
     >>> f"{found.divergence[0]:.3f} {found.price[0]:.3f}"
@@ -126,11 +117,6 @@ def nearest_pairs(first: Samples, second: Samples, sharing: Floats | float = 0.0
     """Pairs of samples with those of the possible sums that diverge least.
 
     Whatever the outstanding rewards turn out to be, the pairs diverge at least as much.
-
-    Args:
-        first: the first samples, each with its possible sums.
-        second: the second samples.
-        sharing: for each pair, minus the logarithm of its part of the level.
 
     >>> first = Samples(np.array([10]), np.array([2.0]), np.array([5.0]))
     >>> second = Samples(np.array([10]), np.array([7.0]), np.array([9.0]))

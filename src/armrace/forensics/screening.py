@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MOST_EXAMINED", "Screen", "in_parts"]
-
 Arms = npt.NDArray[np.intp]
 
 MOST_EXAMINED = 500
@@ -41,14 +39,7 @@ class Screen:
         bounds_of: Callable[[Arms], npt.NDArray[np.float64]],
         log_term: float,
     ) -> list[int]:
-        """Return the arms whose evidence may exceed ``log_term``, in order.
-
-        Args:
-            counts: a column for each arm; an arm whose column is as it was has not moved.
-            plays: how often each arm was played.
-            bounds_of: returns upper bounds on the evidence of some arms.
-            log_term: the evidence above which an arm raises an alarm.
-        """
+        """Return the arms whose evidence may exceed ``log_term``, in order."""
         # No n plays of an arm are more evidence than n ln 2.
         able = plays * math.log(2.0) > log_term
         with self._lock:
@@ -64,10 +55,5 @@ class Screen:
 
 
 def in_parts(places: Arms, each: int) -> Iterator[Arms]:
-    """Yield places in parts, each of which takes arrays of a size that fits into the cache.
-
-    Args:
-        places: the places, at least one.
-        each: how many elements one of them takes.
-    """
+    """Yield places in parts, each of which takes arrays of a size that fits into the cache."""
     yield from np.array_split(places, -(-places.size * each // _TOGETHER))

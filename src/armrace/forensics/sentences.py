@@ -14,18 +14,6 @@ from armrace.formatting import count, figure, round_down
 if TYPE_CHECKING:
     from armrace.forensics.findings import Alarm
 
-__all__ = [
-    "COUNTS",
-    "HIDDEN",
-    "MOVED",
-    "STILL",
-    "certificate_sentences",
-    "describe_alarm",
-    "describe_chance",
-    "describe_level",
-    "describe_nothing",
-    "describe_report",
-]
 
 MOVED = "or something else has changed (a season, the page, the audience)"
 """The other explanation of every alarm."""
@@ -43,11 +31,7 @@ _TINY = 1e-12
 
 
 def describe_alarm(alarm: Alarm) -> str:
-    """Say what an alarm has seen, what may explain it, and how rare that is without either.
-
-    Args:
-        alarm: the alarm.
-    """
+    """Say what an alarm has seen, what may explain it, and how rare that is without either."""
     return _DESCRIPTIONS[alarm.kind](alarm)
 
 
@@ -104,9 +88,6 @@ def _odds(chance: float) -> str:
 def describe_chance(chance: float) -> str:
     """Say how small a probability is.
 
-    Args:
-        chance: an upper bound on the probability.
-
     >>> describe_chance(0.0123), describe_chance(0.0)
     ('of at most 0.012', 'below 1e-12')
     """
@@ -118,10 +99,6 @@ def certificate_sentences(seen: float, total: float) -> list[str]:
 
     ``seen`` bounds the changes to rewards that were learned, whatever the adversary saw. A larger
     ``total`` comes from how little of C each layer meets, which is true only of hidden layers.
-
-    Args:
-        seen: the least changes to rewards that were learned.
-        total: the least total corruption.
 
     >>> for sentence in certificate_sentences(26.1, 0.0):
     ...     print(sentence)
@@ -140,21 +117,12 @@ def certificate_sentences(seen: float, total: float) -> list[str]:
 
 
 def describe_level(level: float) -> str:
-    """Say how sure all sentences of an audit with alarms are, together.
-
-    Args:
-        level: the level of the audit.
-    """
+    """Say how sure all sentences of an audit with alarms are, together."""
     return f"The probability that any of this is wrong is at most {level:g}, over all times."
 
 
 def describe_nothing(rounds: int, level: float) -> str:
-    """Say that there is no alarm, and that this does not prove anything.
-
-    Args:
-        rounds: the number of rounds that were audited.
-        level: the level of the audit.
-    """
+    """Say that there is no alarm, and that this does not prove anything."""
     return (
         f"Nothing in the {count(rounds)} rounds so far is out of the ordinary for honest feedback "
         f"with fixed means, at a level of {level:g} for all times together. That does not prove it "
@@ -163,11 +131,7 @@ def describe_nothing(rounds: int, level: float) -> str:
 
 
 def describe_report(level: float) -> str:
-    """Say above a table of many audited runs what its alarms and certificates mean.
-
-    Args:
-        level: the level of each audit.
-    """
+    """Say above a table of many audited runs what its alarms and certificates mean."""
     return (
         "Each run was audited at its end from what the policy had learned, without knowledge of "
         f"the attack. An alarm says that rewards were corrupted, {MOVED}. {STILL} and {HIDDEN}, "

@@ -20,8 +20,6 @@ from typing import NamedTuple
 from armrace.forensics.evidence import log_evidence
 from armrace.policies.common.divergence import kl
 
-__all__ = ["TwoSamples", "compare_samples"]
-
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 _GOLDEN_STEPS = 36
 _HALVINGS = 42
@@ -114,13 +112,6 @@ def compare_samples(
     pulls: float, total: float, other_pulls: float, other_total: float, log_term: float
 ) -> TwoSamples:
     """A comparison at the level ``exp(-log_term)``, for all sizes of both samples at once.
-
-    Args:
-        pulls: the size of the first sample.
-        total: its sum.
-        other_pulls: the size of the second sample.
-        other_total: its sum.
-        log_term: minus the logarithm of the level.
 
     >>> found = compare_samples(50, 0.0, 50, 50.0, log_term=6.8)
     >>> f"{found.threshold:.3f} {found.least_change():.3f} {found.rejects(30.0, 30.0)}"

@@ -14,9 +14,8 @@ from armrace.errors import InvalidParameter
 from armrace.forensics import audit_trail
 from armrace.forensics.audit_trail import Watched
 from armrace.forensics.layers import race_in
-from armrace.specification import MAXIMAL_HORIZON, Limits, check_number
-
-__all__ = ["watch"]
+from armrace.limits import Limits, check_number
+from armrace.specification import MAXIMAL_HORIZON
 
 _ARMS = Limits("arms", 1)
 _HORIZON = Limits("decisions", 1, MAXIMAL_HORIZON)

@@ -14,8 +14,6 @@ import numpy.typing as npt
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import COUNT, UNIT, SumOf, declare
 
-__all__ = ["Waves", "make_waves", "record_play", "record_reward"]
-
 _MEMORIES = np.array([4.0, 16.0, 64.0])
 
 
@@ -41,11 +39,7 @@ class Waves(NamedTuple):
 
 
 def make_waves(arms: int) -> Waves:
-    """Make waves of arms that have no rewards yet.
-
-    Args:
-        arms: the number of arms.
-    """
+    """Make waves of arms that have no rewards yet."""
     shape = (arms, _MEMORIES.size)
     return Waves(
         recent=np.zeros(shape),

@@ -17,22 +17,12 @@ from numba.core import types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-from armrace.kernels.compiling import entry, fingerprint
+from armrace.kernels.compiling import entry
 from armrace.kernels.dispatch import implementations, implements
+from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.generics import corrupt, looks, observe
 from armrace.kernels.handles import Handle
 from armrace.kernels.streams import Stream
-
-__all__ = [
-    "NOWHERE",
-    "Attack",
-    "LiveAttack",
-    "address_of",
-    "attack_entries",
-    "call_corrupt",
-    "call_looks",
-    "call_observe",
-]
 
 NOWHERE = 0
 """The address of ``observe`` of an attack that does not learn from the past, and of ``looks`` of
@@ -125,12 +115,7 @@ def _addresses(code: str, kind: Any, observes: bool, looks: bool) -> tuple[int, 
 
 
 def address_of(function: Any, argument_types: tuple[Any, ...]) -> int:
-    """Return the address of the compiled function with the calling convention of C.
-
-    Args:
-        function: an entry, which is compiled if it has not been.
-        argument_types: Numba's types of its arguments.
-    """
+    """Return the address of the compiled function with the calling convention of C."""
     function.compile(argument_types)
     compiled = function.overloads[argument_types]
     name = compiled.fndesc.llvm_cfunc_wrapper_name

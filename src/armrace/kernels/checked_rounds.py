@@ -17,16 +17,10 @@ from armrace.kernels.compiling import entry
 from armrace.kernels.generics import NO_LAYER, decide, learn
 from armrace.kernels.streams import Stream
 
-__all__ = ["make_checked_loop"]
-
 
 @cache
 def make_checked_loop(code: str) -> Callable[..., None]:
-    """Make the loop for states whose implementations have the fingerprint ``code``.
-
-    Args:
-        code: the fingerprint of the policy's implementations.
-    """
+    """Make the loop for states whose implementations have the fingerprint ``code``."""
 
     @entry(code, checked=True)
     def play_checked(
@@ -36,11 +30,7 @@ def make_checked_loop(code: str) -> Callable[..., None]:
         pulls: npt.NDArray[np.int64],
         layer_pulls: npt.NDArray[np.int64],
     ) -> None:
-        """Play a table of rewards, a round per row, and count the plays of arms and layers.
-
-        Raises:
-            IndexError: an arm or a layer does not exist, or an array is left.
-        """
+        """Play a table of rewards, a round per row, and count the plays of arms and layers."""
         for row in range(table.shape[0]):
             ticket = decide(policy, stream)
             # An unsigned index is never negative, which would count from the end.

@@ -18,8 +18,6 @@ import numpy.typing as npt
 from armrace.kernels.compiling import inlined
 from armrace.kernels.philox import MASK, WORD, counter_high, counter_lane, philox
 
-__all__ = ["BLOCK", "BLOCKS", "SCRATCH", "count_heads", "flip_coins", "spread_heads"]
-
 BLOCK = 64
 """Coins in a word."""
 BLOCKS = 4
@@ -48,16 +46,7 @@ def flip_coins(
     scratch: npt.NDArray[np.uint64],
     heads: npt.NDArray[np.uint64],
 ) -> None:
-    """Flip an arm's coins: ``heads`` has one word per block and one bit per round.
-
-    Args:
-        place: the key, the purpose and the replication of the counter, as in :class:`Law`.
-        arm: the arm.
-        probability: the probability of heads.
-        first_block: the number of the first of the :data:`BLOCKS` blocks, which are 64 rounds each.
-        scratch: :data:`SCRATCH` words, which are overwritten.
-        heads: one word for each block, which is overwritten.
-    """
+    """Flip an arm's coins: ``heads`` has one word per block and one bit per round."""
     if probability >= 1.0:
         for block in range(BLOCKS):
             heads[block] = _ALL

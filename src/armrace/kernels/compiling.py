@@ -22,11 +22,9 @@ from numba.core.cpu import CPUTargetOptions
 from numba.core.targetconfig import ConfigStack
 from numba.extending import register_jitable
 
-from armrace.kernels.fingerprints import SCRIPT, fingerprint
+from armrace.kernels.fingerprints import SCRIPT
 from armrace.kernels.machine_code import MachineCode
 from armrace.kernels.pipelines import CalleeCompiler, EntryCompiler
-
-__all__ = ["entry", "fingerprint", "inlined", "is_stored", "outlined"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,11 +63,6 @@ def entry(code: str, checked: bool = False, holds_lock: bool = False) -> Callabl
     every process and would never be found again, so it is not stored. To release the interpreter
     lock costs more than a call of a microsecond takes, so that short calls keep it
     (``holds_lock``).
-
-    Args:
-        code: the fingerprint of all code that the function calls.
-        checked: whether indices are checked.
-        holds_lock: whether the call keeps the interpreter lock.
     """
 
     def compile_lazily(function: F) -> F:

@@ -30,19 +30,6 @@ from numba.np.numpy_support import from_dtype
 from armrace.kernels.event_log import DECISION
 from armrace.kernels.generics import Ticket
 
-__all__ = [
-    "DECISION_CLASS",
-    "FIRST_LABEL",
-    "GIVEN_DECISION",
-    "GIVEN_REWARD",
-    "NO_ROOM",
-    "TICKET",
-    "TICKET_CLASS",
-    "find_objects",
-    "is_label",
-    "make_decision",
-]
-
 DECISION_CLASS, TICKET_CLASS, FIRST_LABEL = 0, 1, 2
 """Positions in what :func:`find_objects` returns."""
 
@@ -59,15 +46,7 @@ _TP_NEW = 65
 
 
 def find_objects(decision_class: type, labels: Sequence[Any]) -> npt.NDArray[np.int64]:
-    """Return the addresses of the objects of which decisions are made.
-
-    Args:
-        decision_class: a subclass of tuple for a number, a label and a ticket.
-        labels: the name of each arm; the caller must keep these objects alive.
-
-    Returns:
-        The addresses of both classes and of the names.
-    """
+    """Return the addresses of the objects of which decisions are made."""
     return np.array([id(decision_class), id(Ticket), *map(id, labels)], dtype=np.int64)
 
 

@@ -15,30 +15,6 @@ import numpy as np
 
 from armrace.kernels.states import SCRATCH
 
-__all__ = [
-    "AMOUNT",
-    "ARM",
-    "ARM_OR_NONE",
-    "CONSTANT",
-    "COUNT",
-    "FINITE",
-    "LAYER_OR_NONE",
-    "LIMITED",
-    "NUMBER",
-    "PROBABILITIES",
-    "REWARD_COUNT",
-    "ROUND_OR_NEVER",
-    "UNIT",
-    "Declaration",
-    "Room",
-    "Span",
-    "SumOf",
-    "declare",
-    "relation",
-    "sums_to_one",
-    "unsound_array",
-]
-
 C = TypeVar("C", bound=type)
 Relation = Callable[[Any, Any, "Room"], Iterator[str]]
 
@@ -199,14 +175,7 @@ def sums_to_one(array: np.ndarray) -> bool:
 
 
 def unsound_array(state: Any, fresh: Any, room: Room, prefix: str = "") -> str | None:
-    """Return the name of an array with values that are not allowed, or ``None``.
-
-    Args:
-        state: the state to check.
-        fresh: a state of the same policy before its first round.
-        room: the size of the problem that the state belongs to.
-        prefix: what the returned name begins with, for a state within another one.
-    """
+    """Return the name of an array with values that are not allowed, or ``None``."""
     declared = _DECLARATIONS.get(type(state), {})
     for name, member in zip(state._fields, state, strict=True):
         if name == SCRATCH:

@@ -15,8 +15,6 @@ from numba.extending import overload
 
 from armrace.kernels.compiling import CALLEE_OPTIONS, inlined
 
-__all__ = ["by_default", "dispatched", "find", "implement", "implementations", "implements"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 _GENERICS: list[str] = []
 _REGISTRY: dict[tuple[str, type], Callable[..., Any]] = {}
@@ -36,11 +34,7 @@ def dispatched(function: F) -> F:
 
 
 def by_default(generic: Callable[..., Any]) -> Callable[[F], F]:
-    """Take the decorated function as ``generic`` for states without an implementation of their own.
-
-    Args:
-        generic: a generic function that need not be implemented.
-    """
+    """Take the decorated function as ``generic`` for states without one of their own."""
 
     def register(function: F) -> F:
         _DEFAULTS[generic.__name__] = function

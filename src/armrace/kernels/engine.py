@@ -29,15 +29,6 @@ from armrace.kernels.live import decide_fitting
 from armrace.kernels.reward_pointers import Rewards, call_fill
 from armrace.kernels.streams import Stream
 
-__all__ = [
-    "PLAYED",
-    "STOP",
-    "Workspace",
-    "make_runner",
-    "make_workspace",
-    "play",
-]
-
 STOP, PLAYED = 0, 1
 """Positions in ``Workspace.control``."""
 
@@ -73,14 +64,7 @@ def make_workspace(
     growth: float = 0.0,
     exact: bool = False,
 ) -> Workspace:
-    """Make scratch space for ``arms`` arms; see :class:`Workspace` on ``growth``.
-
-    Args:
-        arms: the number of arms.
-        control: the flag and the counter that other threads share; by default new ones.
-        growth: by which share plays must have grown before the weights are computed again.
-        exact: whether the policy's tickets carry the probability of their arm.
-    """
+    """Make scratch space for ``arms`` arms; see :class:`Workspace` on ``growth``."""
     return Workspace(
         drawn=make_drawn(arms),
         clean=np.zeros(arms),
@@ -110,17 +94,6 @@ def play(
 
     The two loops below are deliberately not separate functions: each level of functions that
     contains all of a policy's code doubles the time to compile.
-
-    Args:
-        policy: the policy's state.
-        attack: the addresses of the attack.
-        rewards: the addresses of what draws rewards.
-        stream: the random numbers of the learner.
-        ledger: the accounts of the run.
-        workspace: scratch space, which holds the rewards that are drawn.
-        first: the first round to play, counted from 0.
-        last: the round to stop before.
-        trusted: whether what the policy draws is not checked.
     """
     arms, layers, exact = ledger.pulls.size, ledger.layer_corruption.size, workspace.exact[0]
     for chunk in range(first // CHUNK, (last + CHUNK - 1) // CHUNK):
@@ -227,12 +200,7 @@ def _postpone_refresh(ledger: Ledger, workspace: Workspace, round: int) -> None:
 
 @cache
 def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
-    """Make the compiled run for states whose implementations have the fingerprint ``code``.
-
-    Args:
-        code: the fingerprint of the policy's implementations.
-        checked: whether indices are checked.
-    """
+    """Make the compiled run for states whose implementations have the fingerprint ``code``."""
     trusted = not is_users(code)
 
     @entry(code, checked)

@@ -11,30 +11,6 @@ import numpy.typing as npt
 from armrace.kernels.compiling import inlined
 from armrace.kernels.generics import Ticket, spelled
 
-__all__ = [
-    "ADDED_EVENT",
-    "ASSIGNED",
-    "ASSIGNED_EVENT",
-    "DECISION",
-    "DROPPED_EVENT",
-    "EVENTS",
-    "FIRST",
-    "LEARNED_EVENT",
-    "PAUSED_EVENT",
-    "RESUMED_EVENT",
-    "Log",
-    "add_decision",
-    "add_event",
-    "differs_from_log",
-    "enlarge_log",
-    "has_log",
-    "has_room",
-    "make_log",
-    "read_ticket",
-    "ticket_of",
-    "write_decision",
-]
-
 DECISION = np.dtype(
     [
         ("number", np.int64),
@@ -75,14 +51,7 @@ class Log(NamedTuple):
 
 
 def make_log(room: int) -> Log:
-    """Make an empty log with room for ``room`` decisions, from the first one on, and their rewards.
-
-    Args:
-        room: the number of decisions.
-
-    Returns:
-        The log.
-    """
+    """Make an empty log with room for ``room`` decisions and their rewards."""
     return Log(
         decisions=np.zeros(room, dtype=DECISION).view(np.recarray),
         kinds=np.zeros(2 * room, dtype=np.uint8),
@@ -114,14 +83,7 @@ def ticket_of(record: Any) -> Ticket:
 
 @inlined
 def write_decision(record: Any, number: int, taken: int, ticket: Ticket) -> None:
-    """Write a decision, and the position of the stream after it, into a record.
-
-    Args:
-        record: a record of the type :data:`DECISION`, which is overwritten.
-        number: the number of the decision.
-        taken: how many random numbers had been taken after it.
-        ticket: its ticket.
-    """
+    """Write a decision, and the position of the stream after it, into a record."""
     record.number = number
     record.taken = taken
     _write_ticket(record, ticket)
@@ -169,14 +131,7 @@ def add_decision(log: Log, number: int, taken: int, ticket: Ticket) -> None:
 
 @inlined
 def add_event(log: Log, kind: int, number: int, reward: float) -> None:
-    """Log an event about a decision, if a log is kept.
-
-    Args:
-        log: the log.
-        kind: what happened, such as :data:`LEARNED_EVENT`.
-        number: the decision that the event is about.
-        reward: the reward that was learned, else 0.
-    """
+    """Log an event about a decision, if a log is kept."""
     if has_log(log):
         place = log.counters[EVENTS]
         log.kinds[place] = kind

@@ -23,8 +23,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SCRIPT", "file_digest", "fingerprint", "is_own", "is_users", "source_files"]
-
 SCRIPT = "script_"
 """Begins the fingerprint of code that a script or an interactive session itself defines."""
 _USERS = "users_"
@@ -39,11 +37,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, np.generic, type(None), type(..
 
 
 def fingerprint(code: Collection[Callable[..., Any]]) -> str:
-    """Name the kernels together with all code that ``code``, functions or classes, reaches.
-
-    Args:
-        code: functions or classes, whose code and all that it reaches counts.
-    """
+    """Name the kernels together with all code that ``code``, functions or classes, reaches."""
     digest = hashlib.sha256(_kernels_digest())
     for each in code:
         if is_own(each):

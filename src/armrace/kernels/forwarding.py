@@ -18,8 +18,6 @@ from armrace.kernels.generics import (
 )
 from armrace.kernels.streams import Stream
 
-__all__ = ["forwards"]
-
 C = TypeVar("C", bound=type)
 
 

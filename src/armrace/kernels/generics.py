@@ -17,33 +17,6 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import by_default, dispatched, find, implements
 from armrace.kernels.streams import Stream
 
-__all__ = [
-    "NO_ARM",
-    "NO_LAYER",
-    "SAME_ARM",
-    "Eligible",
-    "Floats",
-    "Ticket",
-    "assign",
-    "choose",
-    "corrupt",
-    "decide",
-    "distribution",
-    "distribution_among",
-    "drop",
-    "is_restrictable",
-    "learn",
-    "looks",
-    "make_ticket",
-    "observe",
-    "pass_round",
-    "stamped",
-    "teaches_nothing",
-    "unwrap_ticket",
-    "weight_of_eligible",
-    "wrap_ticket",
-]
-
 NO_LAYER = -1
 """The layer of a decision from which nothing is learned."""
 
@@ -100,12 +73,6 @@ def spelled(source: str, each: str, join: str, **names: Any) -> Callable[..., An
 
     Compiled code can neither loop over members of different types nor replace some of them. Here
     their names are written out, so that :class:`Ticket` is the only place that lists them.
-
-    Args:
-        source: the function's source, with ``{members}`` where the members belong.
-        each: what stands there for each member, with ``{name}`` for its name.
-        join: what stands between two members.
-        names: globals of the function.
     """
     members = join.join(each.format(name=name) for name in Ticket._fields)
     scope: dict[str, Any] = {"Ticket": Ticket, "__name__": __name__, **names}
@@ -197,11 +164,7 @@ def stamped(ticket: Ticket, phase: int, memo: float) -> Ticket:
 
 @inlined
 def teaches_nothing(ticket: Ticket) -> bool:
-    """Whether a ticket says that the policy had no part in the decision, in no layer.
-
-    Args:
-        ticket: a ticket from anywhere. No policy draws such a one.
-    """
+    """Whether a ticket says that the policy had no part in the decision, in no layer."""
     return ticket.layer == NO_LAYER and ticket.inner_arm == NO_ARM
 
 
@@ -218,12 +181,7 @@ def distribution(state: State, out: Floats) -> None:
 
 @inlined
 def weight_of_eligible(weights: Floats, eligible: npt.NDArray[np.bool_]) -> tuple[float, int]:
-    """Return the sum of the weights of the eligible arms, and how many these are.
-
-    Args:
-        weights: a number for each arm.
-        eligible: which arms count.
-    """
+    """Return the sum of the weights of the eligible arms, and how many these are."""
     total, count = 0.0, 0
     for arm in range(weights.size):
         if eligible[arm]:
@@ -347,11 +305,7 @@ def _drop_nothing(state: State, ticket: Ticket) -> None:
 
 @dispatched
 def pass_round(state: State) -> None:
-    """Count a decision that teaches nothing, in a state that counts all of them.
-
-    Args:
-        state: the state of a policy, or one that watches it.
-    """
+    """Count a decision that teaches nothing, in a state that counts all of them."""
     find(pass_round, type(state))(state)
 
 

@@ -40,8 +40,6 @@ from numba.extending import (
 from numba.np import arrayobj
 from numba.np.numpy_support import as_dtype
 
-__all__ = ["Handle", "StateType", "call_entry"]
-
 _WORD = 8
 """Bytes of a pointer and of an integer. Every member begins at a multiple of it."""
 
@@ -225,12 +223,7 @@ class Handle(int):
 
 
 def call_entry(entry: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a compiled function; every tuple among the arguments is passed as a handle.
-
-    Args:
-        entry: the compiled function.
-        arguments: states and other tuples, arrays and numbers.
-    """
+    """Call a compiled function; every tuple among the arguments is passed as a handle."""
     return entry(*[Handle(each) if isinstance(each, tuple) else each for each in arguments])
 
 

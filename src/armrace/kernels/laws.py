@@ -26,29 +26,6 @@ from armrace.kernels.coins import (
 from armrace.kernels.compiling import inlined
 from armrace.kernels.philox import MASK, counter_high, counter_lane, philox
 
-__all__ = [
-    "BERNOULLI",
-    "BETA",
-    "CHUNK",
-    "DETERMINISTIC",
-    "FINITE",
-    "KINDS",
-    "TABLE",
-    "UNIFORM",
-    "Drawn",
-    "Law",
-    "add_totals",
-    "check_kinds",
-    "count_totals",
-    "draw_chunk",
-    "flip_chunk",
-    "is_coins",
-    "make_drawn",
-    "make_law",
-    "pick",
-    "rewards_between",
-]
-
 KINDS = ("Bernoulli", "uniform", "Beta", "finite support", "deterministic", "table")
 """What the kinds of laws are called, in order of their numbers. A new kind is added here, and its
 rewards are drawn in :func:`_fill_arm`."""
@@ -91,17 +68,7 @@ def make_law(
     cumulative: npt.NDArray[np.float64] | None = None,
     table: npt.NDArray[np.float64] | None = None,
 ) -> Law:
-    """A law of one kind for all arms, with the arrays it does not use left empty.
-
-    Args:
-        kind: one of :data:`KINDS`, such as :data:`BERNOULLI`.
-        arms: the number of arms.
-        first: the first parameter, of each arm or of all.
-        second: the second parameter, of each arm or of all.
-        values: for finite support the possible rewards, a row for each arm.
-        cumulative: for finite support the probabilities of these or smaller rewards.
-        table: for recorded rewards the reward of each round (row) and arm (column).
-    """
+    """A law of one kind for all arms, with the arrays it does not use left empty."""
     nothing = np.empty((0, 0))
     return Law(
         kind=np.full(arms, kind, dtype=np.int64),
@@ -151,13 +118,7 @@ def is_coins(law: Law) -> bool:
 
 @inlined
 def draw_chunk(law: Law, chunk: int, drawn: Drawn) -> None:
-    """Draw the rewards of the rounds from ``chunk * CHUNK`` on, unless that was done already.
-
-    Args:
-        law: the laws of all arms.
-        chunk: the number of the chunk, counted from 0.
-        drawn: room for the rewards, which is overwritten.
-    """
+    """Draw the rewards of the rounds from ``chunk * CHUNK`` on, unless that was done already."""
     if drawn.chunk[0] == chunk:
         return
     drawn.chunk[0] = chunk
@@ -208,13 +169,6 @@ def add_totals(
     Rewards are added in the order of rounds, so that the sums do not depend on where a run is cut.
     The inner loop is over the arms: consecutive additions then belong to different sums and do
     not wait for each other.
-
-    Args:
-        law: the laws of all arms.
-        drawn: the rewards of the chunk.
-        begin: the first column of the chunk to add.
-        end: the column to stop before.
-        totals: for each arm the sum that is added to.
     """
     others = False
     for arm in range(law.kind.size):
@@ -235,15 +189,6 @@ def rewards_between(
     """Return the rewards of the rounds from ``first`` up to, not including, ``last``, in rows.
 
     ``draw`` may be a compiled :func:`draw_chunk`.
-
-    Args:
-        law: the laws of all arms.
-        first: the first round, counted from 0.
-        last: the round to stop before.
-        draw: :func:`draw_chunk`, or a compiled form of it.
-
-    Returns:
-        The rewards, one row per round and one column per arm.
     """
     check_kinds(law)
     drawn = make_drawn(law.kind.size)
@@ -315,13 +260,7 @@ def _open_unit(word: np.uint32 | np.uint64) -> float:
 def pick(
     values: npt.NDArray[np.float64], cumulative: npt.NDArray[np.float64], level: float
 ) -> float:
-    """Return the value at which the cumulative probability first exceeds ``level``.
-
-    Args:
-        values: the possible values.
-        cumulative: for each value the probability of it or an earlier one.
-        level: a uniform number in [0, 1).
-    """
+    """Return the value at which the cumulative probability first exceeds ``level``."""
     # The last value is taken without a comparison: rounded probabilities may sum to less than 1.
     last = values.size - 1
     i = 0

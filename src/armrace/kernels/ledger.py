@@ -14,18 +14,6 @@ import numpy.typing as npt
 from armrace.kernels.attack_pointers import Attack
 from armrace.kernels.compiling import inlined
 
-__all__ = [
-    "Ledger",
-    "Record",
-    "book",
-    "charge",
-    "is_spent",
-    "make_ledger",
-    "make_record",
-    "pay",
-    "write_row",
-]
-
 
 class Ledger(NamedTuple):
     """The environment's own record of a run; policy and adversary never write it."""
@@ -67,13 +55,7 @@ class Record(NamedTuple):
 
 
 def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
-    """Make an empty ledger.
-
-    Args:
-        arms: the number of arms.
-        layers: the number of the policy's layers.
-        budget: the most that the adversary may be charged.
-    """
+    """Make an empty ledger."""
     return Ledger(
         pulls=np.zeros(arms, dtype=np.int64),
         clean_totals=np.zeros(arms),
@@ -89,13 +71,7 @@ def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
 
 
 def make_record(checkpoints: npt.NDArray[np.int64], arms: int, layers: int) -> Record:
-    """Make an empty record with a row for each checkpoint.
-
-    Args:
-        checkpoints: the numbers of rounds after which a row is written, in increasing order.
-        arms: the number of arms.
-        layers: the number of the policy's layers.
-    """
+    """Make an empty record with a row for each checkpoint."""
     rows = checkpoints.size
     return Record(
         checkpoints=checkpoints,
@@ -144,12 +120,6 @@ def charge(
 
     An attack that sees the arm is charged when the arm is drawn, for that arm alone, and only what
     it then pays for is booked.
-
-    Args:
-        attack: the attack.
-        ledger: the accounts of the run.
-        clean: the rewards of the round before the change.
-        proposal: the rewards after it, which become the clean ones if the change is undone.
     """
     cost, legal = 0.0, True
     for arm in range(clean.size):

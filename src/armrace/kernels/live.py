@@ -32,28 +32,6 @@ from armrace.kernels.generics import (
 )
 from armrace.kernels.streams import Stream, tell
 
-__all__ = [
-    "DECISIONS",
-    "ODD",
-    "REPEATED",
-    "REWARDS",
-    "SETTLED",
-    "TAKEN",
-    "UNKNOWN",
-    "BadTicket",
-    "Live",
-    "assign_next",
-    "check_arm",
-    "check_weights",
-    "choose_next",
-    "decide_fitting",
-    "drop_reward",
-    "fitting",
-    "has_place",
-    "learn_reward",
-    "ticket_fits",
-]
-
 TAKEN, UNKNOWN, REPEATED, ODD = 0, 1, 2, 3
 """Status of a reward: accepted; no decision matches it; its decision already had a reward; it, or
 the decision, is not of the types that compiled code reads, or out of range."""
@@ -119,12 +97,6 @@ def ticket_fits(ticket: Ticket, arms: int, layers: int, exact: bool) -> bool:
     Compiled code checks the bounds of arms and layers nowhere else. The limits of numbers keep
     sums of estimates finite; shares of layers may add to slightly more than 1. ``exact`` says
     whether the policy computes the probabilities of its tickets.
-
-    Args:
-        ticket: the ticket, which may be forged.
-        arms: the number of arms of the policy.
-        layers: the number of its layers.
-        exact: whether its tickets carry the probability of their arm.
     """
     sound = _LEAST_PROBABILITY <= ticket.probability <= _LARGEST_PROBABILITY
     return (
@@ -143,15 +115,6 @@ def fitting(ticket: Ticket, arms: int, layers: int, exact: bool) -> Ticket:
     """Return a ticket that a policy has drawn, unless :func:`ticket_fits` denies it.
 
     What follows uses its arm and its layer as indices without a check.
-
-    Args:
-        ticket: what ``choose`` returned.
-        arms: the number of arms of the policy.
-        layers: the number of its layers.
-        exact: whether its tickets carry the probability of their arm.
-
-    Raises:
-        BadTicket: the ticket does not fit.
     """
     if not ticket_fits(ticket, arms, layers, exact):
         _refuse(ticket)
@@ -256,14 +219,7 @@ def _settle(live: Live, number: int, ticket: Ticket) -> int:
 
 @inlined
 def learn_reward(live: Live, number: int, ticket: Ticket, reward: float) -> int:
-    """Learn a reward if it can be taken; return its status.
-
-    Args:
-        live: the learner.
-        number: the number of the decision.
-        ticket: its ticket as Python passed it, which may be forged.
-        reward: the reward, in [0, 1].
-    """
+    """Learn a reward if it can be taken; return its status."""
     status = _settle(live, number, ticket)
     if status == TAKEN:
         if not teaches_nothing(ticket):

@@ -47,8 +47,6 @@ from armrace.kernels.live import (
 )
 from armrace.kernels.streams import tell
 
-__all__ = ["LiveCalls", "live_entries", "make_live_calls"]
-
 
 class LiveCalls(NamedTuple):
     """What the online learner calls, one member for each call."""
@@ -184,10 +182,6 @@ def make_live_calls(code: str, kind: Any) -> LiveCalls:
 
     What every learner needs is compiled here, so that no decision waits for the compiler; the
     rest is compiled when it is first called.
-
-    Args:
-        code: the fingerprint of the policy's implementations.
-        kind: Numba's type of the handle, which determines the layout of the state.
     """
     number = types.float64
     numbers, flags = types.Array(number, 1, "C"), types.Array(types.boolean, 1, "C")

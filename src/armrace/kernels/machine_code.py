@@ -41,8 +41,6 @@ from armrace.files.private import (
     open_private,
 )
 
-__all__ = ["MachineCode", "folders", "trusted_folders"]
-
 _SUFFIX = ".nbc"
 _MAGIC = b"armrace machine code 1\n"
 _DIGEST_SIZE = hashlib.sha256().digest_size

@@ -21,8 +21,6 @@ import numpy as np
 
 from armrace.kernels.compiling import inlined
 
-__all__ = ["MASK", "WORD", "counter_high", "counter_lane", "philox"]
-
 MASK = np.uint64(0xFFFFFFFF)
 WORD = np.uint64(32)
 
@@ -60,21 +58,11 @@ def philox(
 
 @inlined
 def counter_high(position: np.uint64, further: np.uint64) -> np.uint64:
-    """Word 1 of the counter: the high bits of a position and the number of a further draw.
-
-    Args:
-        position: the round, or the number of a stream's block.
-        further: which further draw of this round it is, from 0.
-    """
+    """Word 1 of the counter: the high bits of a position and the number of a further draw."""
     return (position >> WORD) | (further << _FURTHER_SHIFT)
 
 
 @inlined
 def counter_lane(group: np.uint64, purpose: np.uint64) -> np.uint64:
-    """Word 2 of the counter: a group of four arms and what the words are for.
-
-    Args:
-        group: the group of four arms, or the arm.
-        purpose: what the words are for, a number below 16.
-    """
+    """Word 2 of the counter: a group of four arms and what the words are for."""
     return group | (purpose << _PURPOSE_SHIFT)

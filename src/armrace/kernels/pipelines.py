@@ -19,8 +19,6 @@ from numba.core.compiler_machinery import register_pass
 from numba.core.environment import lookup_environment
 from numba.core.typed_passes import NativeLowering
 
-__all__ = ["CalleeCompiler", "EntryCompiler"]
-
 _ENVIRONMENT = "_ZN08NumbaEnv"
 """Begins the names of variables that hold the environments (Python constants) of functions."""
 

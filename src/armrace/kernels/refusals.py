@@ -13,16 +13,9 @@ from typing import Any
 
 from numba.core import event
 
-__all__ = ["NotCompiled", "compiling_refused"]
-
 
 class NotCompiled(Exception):
-    """Something would have been compiled where that is refused.
-
-    Args:
-        function: the function that is not compiled.
-        argument_types: the types for which it was called.
-    """
+    """Something would have been compiled where that is refused."""
 
     def __init__(self, function: Any, argument_types: tuple[Any, ...]) -> None:
         super().__init__(f"{function.py_func.__name__} is not compiled.")

@@ -28,29 +28,6 @@ from armrace.kernels.ledger import Ledger, charge, is_spent
 from armrace.kernels.live import fitting
 from armrace.kernels.streams import Stream, uniform
 
-__all__ = [
-    "ACCEPTED",
-    "CURVE",
-    "DOUBLY",
-    "GAIN",
-    "LOGGED",
-    "MATCHED",
-    "PAID_SQUARE",
-    "REPLAYED",
-    "ROWS",
-    "SEEN",
-    "SQUARES",
-    "TERMS",
-    "TOTAL",
-    "WEIGHT",
-    "WEIGHTED",
-    "WEIGHT_SQUARE",
-    "Tally",
-    "make_auditor",
-    "make_replayer",
-    "make_tally",
-]
-
 ROWS, MATCHED, ACCEPTED, MOMENT = range(4)
 """Positions in ``Tally.counts``."""
 
@@ -98,12 +75,7 @@ class Tally(NamedTuple):
 
 
 def make_tally(arms: int, blocks: int) -> Tally:
-    """Make a tally before the first row.
-
-    Args:
-        arms: the number of arms.
-        blocks: into how many blocks the rows are divided.
-    """
+    """Make a tally before the first row."""
     return Tally(
         counts=np.zeros(4, dtype=np.int64),
         sums=np.zeros((4, 3)),
@@ -237,23 +209,7 @@ def make_replayer(code: str) -> Callable[..., None]:
         total: int,
         weighs: bool,
     ) -> None:
-        """Replay a batch of rows.
-
-        Args:
-            policy: the policy's state.
-            attack: what changes the rewards of accepted rows.
-            stream: what the policy draws with.
-            coins: what decides whether a matching row is accepted.
-            ledger: the account of the attack.
-            tally: what is counted.
-            arms: the arm of each row.
-            rewards: its reward.
-            propensities: the probability with which the row shows its arm.
-            blocks: the block that the row belongs to.
-            floor: matching rows are accepted with probability floor / propensity, at most 1.
-            total: how many rows the whole log has.
-            weighs: whether all rows are weighed, for which the distribution is computed.
-        """
+        """Replay a batch of rows."""
         looks, layers = weighs or attack.sees_weights, ledger.layer_corruption.size
         for row in range(arms.size):
             arm, reward, propensity = arms[row], rewards[row], propensities[row]
@@ -290,11 +246,7 @@ def make_replayer(code: str) -> Callable[..., None]:
 
 @cache
 def make_auditor(code: str) -> Callable[..., None]:
-    """Make the compiled loop in which a state learns from all rows of a log, as they are.
-
-    Args:
-        code: the fingerprint of the state's implementations.
-    """
+    """Make the compiled loop in which a state learns from all rows of a log, as they are."""
 
     @entry(code)
     def show_rows(

@@ -18,7 +18,8 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from armrace.kernels.attack_pointers import address_of
-from armrace.kernels.compiling import entry, fingerprint
+from armrace.kernels.compiling import entry
+from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.handles import Handle
 from armrace.kernels.laws import (
     Drawn,
@@ -30,8 +31,6 @@ from armrace.kernels.laws import (
     flip_chunk,
     is_coins,
 )
-
-__all__ = ["LiveRewards", "Rewards", "call_fill"]
 
 
 class Rewards(NamedTuple):

@@ -9,8 +9,6 @@ from armrace.kernels.compiling import inlined, outlined
 from armrace.kernels.generics import Eligible, Ticket, make_ticket, weight_of_eligible
 from armrace.kernels.streams import Stream, uniform
 
-__all__ = ["choose_by_weights", "draw_arm", "restricted_probability", "total_weight"]
-
 
 @inlined
 def total_weight(weights: npt.NDArray[np.float64]) -> float:

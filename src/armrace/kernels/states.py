@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["SCRATCH", "equal_states", "grow_state", "grown_by", "lasting_arrays", "raw_arrays"]
-
 F = TypeVar("F", bound=Callable[[Any, Any], None])
 
 SCRATCH = "scratch"
@@ -22,13 +20,6 @@ def lasting_arrays(state: Any, prefix: str = "") -> Iterator[tuple[str, np.ndarr
     """The arrays of a (nested) state by dotted name, without scratch space.
 
     An array of records yields an array for each of their fields.
-
-    Args:
-        state: the state.
-        prefix: what the names begin with, for a state within another one.
-
-    Returns:
-        Pairs of a name and an array, in the order of the members.
     """
     for name, member in zip(state._fields, state, strict=True):
         if name == SCRATCH:
@@ -96,11 +87,7 @@ def _complete(state: Any, grown: Any) -> None:
 
 
 def raw_arrays(state: Any) -> list[np.ndarray]:
-    """Return all arrays of a state as bytes, scratch space included: it fits the rest.
-
-    Args:
-        state: the state.
-    """
+    """Return all arrays of a state as bytes, scratch space included: it fits the rest."""
     found: list[np.ndarray] = []
     for member in state:
         if isinstance(member, np.ndarray):

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from armrace.kernels.compiling import inlined
 from armrace.kernels.philox import MASK, counter_high, counter_lane, philox
 
-__all__ = ["Stream", "make_stream", "seek", "tell", "uniform"]
-
 _BLOCKS = 32
 _SIZE = 2 * _BLOCKS
 _NONE = np.uint64(0)
@@ -34,13 +32,7 @@ class Stream(NamedTuple):
 
 
 def make_stream(key: tuple[int, int], purpose: int, replication: int) -> Stream:
-    """A stream at its beginning.
-
-    Args:
-        key: the two words of the key, which follow from the seed.
-        purpose: what the numbers are for, a number below 16.
-        replication: the number of the run.
-    """
+    """A stream at its beginning."""
     lane = counter_lane(_NONE, np.uint64(purpose))
     place = np.array([key[0], key[1], int(lane), replication], dtype=np.uint64)
     position = np.array([0, _SIZE], dtype=np.int64)

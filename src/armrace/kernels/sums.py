@@ -7,8 +7,6 @@ from armrace.kernels.laws import BERNOULLI, DETERMINISTIC, Law, pick
 from armrace.kernels.streams import Stream, uniform
 from armrace.kernels.variates import binomial
 
-__all__ = ["draw_reward", "total_of"]
-
 
 @inlined
 def draw_reward(law: Law, arm: int, stream: Stream) -> float:
@@ -24,17 +22,7 @@ def draw_reward(law: Law, arm: int, stream: Stream) -> float:
 
 @inlined
 def total_of(law: Law, arm: int, rewards: int, stream: Stream) -> tuple[float, float]:
-    """Draw the sum of a number of rewards of an arm, and the sum of their squares.
-
-    Args:
-        law: the laws of all arms.
-        arm: the arm.
-        rewards: how many rewards are added.
-        stream: the random numbers to draw with.
-
-    Returns:
-        The sum of the rewards, and the sum of their squares.
-    """
+    """Draw the sum of a number of rewards of an arm, and the sum of their squares."""
     kind = law.kind[arm]
     if kind == DETERMINISTIC:
         total = rewards * law.first[arm]

@@ -10,8 +10,6 @@ import math
 from armrace.kernels.compiling import inlined
 from armrace.kernels.streams import Stream, uniform
 
-__all__ = ["binomial", "geometric"]
-
 _FEW = 24
 """Up to this many coins are tossed one by one."""
 
@@ -21,13 +19,7 @@ _TWO_PI = 2.0 * math.pi
 
 @inlined
 def geometric(stream: Stream, chance: float, most: int) -> int:
-    """Draw the number of failures before the first success, truncated at ``most``.
-
-    Args:
-        stream: the random numbers to draw with.
-        chance: the probability of a success.
-        most: the largest number that is returned.
-    """
+    """Draw the number of failures before the first success, truncated at ``most``."""
     if chance >= 1.0:
         return 0
     if chance <= 0.0:

@@ -15,6 +15,7 @@ from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.adversaries.base import Setting
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.formatting import count, figure, percent
+from armrace.limits import Limits, check_number
 from armrace.offline.log import UNLIKELY, Batch, Log, open_log
 from armrace.offline.readers import Columns
 from armrace.offline.results import AS_LOGGED, Replay
@@ -23,7 +24,7 @@ from armrace.policies import Policy
 from armrace.randomness import MAXIMAL_SEED
 from armrace.simulation.progress import Progress, progress_bar
 from armrace.simulation.scenarios import label_policies, told_the_budget
-from armrace.specification import MAXIMAL_HORIZON, Limits, check_number, is_list
+from armrace.specification import MAXIMAL_HORIZON, is_list
 from armrace.statistics.chi_square import chi_square_tail
 from armrace.statistics.scales import Scale
 

@@ -11,8 +11,8 @@ from armrace.adversaries import Adversary, NoAttack
 from armrace.adversaries.base import Setting
 from armrace.errors import BrokenPolicy
 from armrace.kernels.attack_pointers import LiveAttack
-from armrace.kernels.compiling import fingerprint
 from armrace.kernels.dispatch import implementations
+from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.handles import call_entry
 from armrace.kernels.ledger import make_ledger
 from armrace.kernels.live import BadTicket

@@ -11,28 +11,11 @@ from armrace.errors import ForeignTicket, InvalidParameter
 from armrace.kernels.event_log import DECISION
 from armrace.kernels.generics import Ticket
 from armrace.kernels.live import ticket_fits
+from armrace.limits import Limits, check_number
 from armrace.online.batches import DecisionBatch
 from armrace.online.events import Decision
 from armrace.randomness import MAXIMAL_SEED
-from armrace.specification import MAXIMAL_HORIZON, Limits, check_number, is_list
-
-__all__ = [
-    "check_arm",
-    "check_arms",
-    "check_batch",
-    "check_count",
-    "check_decision",
-    "check_flag",
-    "check_horizon",
-    "check_is_new",
-    "check_place",
-    "check_reward",
-    "check_rewards",
-    "check_seed",
-    "check_taken",
-    "check_ticket",
-    "eligible_places",
-]
+from armrace.specification import MAXIMAL_HORIZON, is_list
 
 _HORIZON = Limits("expected number of decisions", 1, MAXIMAL_HORIZON)
 _SEED = Limits("seed", 0, MAXIMAL_SEED)
@@ -135,12 +118,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def eligible_places(eligible: Any, place_of: Mapping[Any, int]) -> list[int]:
-    """Return the places of the eligible arms among all arms.
-
-    Args:
-        eligible: names of arms, from the caller.
-        place_of: the place of each arm, by its name.
-    """
+    """Return the places of the eligible arms among all arms."""
     if isinstance(eligible, str) or not isinstance(eligible, Iterable):
         raise InvalidParameter(f"eligible must be a list of arms; got {eligible!r}.")
     places = []
@@ -210,12 +188,7 @@ def check_batch(batch: Any, arms: Sequence[str | int]) -> np.ndarray:
 
 
 def check_ticket(ticket: Any, shape: np.ndarray) -> Ticket:
-    """A ticket that can be assigned to a learner of this shape.
-
-    Args:
-        ticket: a ticket from anywhere.
-        shape: numbers of arms and of layers, and whether tickets carry their probability.
-    """
+    """A ticket that can be assigned to a learner of this shape."""
     try:
         converted = _converted(ticket)
         arms, layers, exact = shape.tolist()

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from armrace.kernels.event_log import ticket_of
 from armrace.online.events import Decision
 
-__all__ = ["DecisionBatch"]
-
 
 class DecisionBatch(Sequence[Decision]):
     """Decisions in order, kept as an array of records.

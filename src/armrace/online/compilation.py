@@ -5,23 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from armrace.forensics import watch
-from armrace.kernels.compiling import fingerprint, is_stored
+from armrace.kernels.compiling import is_stored
 from armrace.kernels.dispatch import implementations
+from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.generics import is_restrictable
 from armrace.kernels.live_calls import live_entries
 from armrace.online.learner import Learner
 from armrace.policies import Policy
 
-__all__ = ["compile_learner", "learner_is_stored"]
-
 
 def compile_learner(learner: Learner, batches: bool = True) -> None:
-    """Compile, or load, what a learner calls, by calling it once.
-
-    Args:
-        learner: a new learner, which makes decisions here.
-        batches: whether many decisions or rewards at once are needed.
-    """
+    """Compile, or load, what a learner calls, by calling it once."""
     learner.distribution()
     learner.learn(learner.decide(), 1.0)
     learner.drop(learner.assign(learner.choose()))
@@ -32,13 +26,7 @@ def compile_learner(learner: Learner, batches: bool = True) -> None:
 
 
 def learner_is_stored(policy: Policy, arms: int, horizon: int) -> bool:
-    """Whether machine code of all that :func:`compile_learner` calls is on disk.
-
-    Args:
-        policy: the policy of the learner.
-        arms: its number of arms.
-        horizon: its horizon.
-    """
+    """Whether machine code of all that :func:`compile_learner` calls is on disk."""
     state = policy.start(arms, horizon)
     entries = live_entries(fingerprint(implementations(watch(state, arms, horizon))))
     needed: dict[str, Any] = entries._asdict()

@@ -23,18 +23,6 @@ from armrace.kernels.event_log import (
 )
 from armrace.kernels.generics import Ticket
 
-__all__ = [
-    "ArmAdded",
-    "ArmPaused",
-    "ArmResumed",
-    "Assigned",
-    "Decision",
-    "Dropped",
-    "Event",
-    "EventLog",
-    "Learned",
-]
-
 
 class Decision(NamedTuple):
     """A decision of a learner: the arm to play, and the ticket to give back with the reward.

@@ -38,8 +38,6 @@ from armrace.online.events import (
 from armrace.online.live_memory import LiveMemory
 from armrace.randomness import Purpose, stream_for
 
-__all__ = ["Fold"]
-
 _SURE = 1.0 - 1e-9
 """From here on a probability counts as 1."""
 _ABOVE = 1.0 + 1e-9

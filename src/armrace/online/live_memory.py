@@ -10,7 +10,6 @@ import numpy as np
 
 from armrace.errors import BrokenPolicy, DamagedFile, ForeignTicket
 from armrace.forensics import watch as put_under_watch
-from armrace.kernels.compiling import fingerprint
 from armrace.kernels.decision_objects import find_objects
 from armrace.kernels.declarations import Room, unsound_array
 from armrace.kernels.dispatch import implementations
@@ -27,7 +26,7 @@ from armrace.kernels.event_log import (
     make_log,
     ticket_of,
 )
-from armrace.kernels.fingerprints import is_users
+from armrace.kernels.fingerprints import fingerprint, is_users
 from armrace.kernels.generics import NO_ARM, Ticket
 from armrace.kernels.handles import Handle
 from armrace.kernels.live import DECISIONS, REWARDS, SETTLED, BadTicket, Live
@@ -39,8 +38,6 @@ from armrace.online.snapshots import Snapshot, read_arrays
 from armrace.policies import Policy
 from armrace.policies.leaders.absence import bring_back, set_aside
 from armrace.randomness import Purpose, stream_for
-
-__all__ = ["LiveMemory"]
 
 _FIRST_ROOM = 1024
 

@@ -15,8 +15,6 @@ from armrace.kernels.states import lasting_arrays
 from armrace.online.arguments import MOST_TAKEN
 from armrace.specification import MAXIMAL_HORIZON
 
-__all__ = ["ArrayData", "Snapshot", "pack_rewarded", "read_arrays", "write_arrays"]
-
 _FORMAT = 3
 
 
@@ -177,12 +175,7 @@ class Snapshot(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def pack_rewarded(bits: np.ndarray, decisions: int) -> tuple[int, bytes]:
-    """Return the number below which all decisions have had their reward, and bits of the rest.
-
-    Args:
-        bits: a bit for each decision, in bytes, set if its reward has come.
-        decisions: how many of the bits stand for decisions that were made.
-    """
+    """Return the number below which all decisions have had their reward, and bits of the rest."""
     # Rewards mostly come soon, so that only the last bytes have a bit that is not set. Whole bytes
     # are left out, which needs no shift of the others.
     used = bits[: -(-decisions // 8)]

@@ -7,16 +7,9 @@ from collections.abc import Iterable, Sequence
 from armrace.policies import ArmView
 from armrace.reports import NotebookView
 
-__all__ = ["ArmViews"]
-
 
 class ArmViews(list[ArmView], NotebookView):
-    """Each layer's view of each arm, which a notebook shows as a table or a matrix.
-
-    Args:
-        views: the views, a layer after the other.
-        arms: the arms' names, in the order of their numbers.
-    """
+    """Each layer's view of each arm, which a notebook shows as a table or a matrix."""
 
     def __init__(self, views: Iterable[ArmView], arms: Sequence[str | int]) -> None:
         super().__init__(views)

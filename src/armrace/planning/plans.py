@@ -63,11 +63,6 @@ def decision_rounds(
     enough count together, since the choice among them does not matter. A run without a decision
     has infinity.
 
-    Args:
-        pulls: plays so far: replications x checkpoints x arms.
-        points: the rounds of the checkpoints.
-        good: whether each arm is good enough.
-
     >>> pulls = np.array([[[5, 5], [6, 14], [7, 33]], [[5, 5], [10, 10], [20, 20]]])
     >>> decision_rounds(pulls, np.array([10, 20, 40]), np.array([False, True])).tolist()
     [10.0, inf]
@@ -125,14 +120,7 @@ NO_BOUND = "no bound"
 def proven_guarantee(
     policy: Policy, means: Sequence[float], horizon: int, corruption: float
 ) -> Guarantee | None:
-    """Return a policy's guarantee; None if there is none below all that can be lost.
-
-    Args:
-        policy: the policy.
-        means: the mean rewards of the arms.
-        horizon: the number of rounds.
-        corruption: the most that an attack spends.
-    """
+    """Return a policy's guarantee; None if there is none below all that can be lost."""
     found = policy.guarantee_at(means, horizon, corruption)
     most = max(gaps_of(means)) * horizon
     return None if found is None or found.pseudo_regret > most * (1 - 1e-9) else found
@@ -140,12 +128,6 @@ def proven_guarantee(
 
 def proven_loss(policy: Policy, means: Sequence[float], horizon: int, corruption: float) -> str:
     """Say what a policy is proven to lose at most, in rewards.
-
-    Args:
-        policy: the policy.
-        means: the mean rewards of the arms.
-        horizon: the number of rounds.
-        corruption: the most that an attack spends.
 
     >>> from armrace.policies import OptimisticLogBarrier, Thompson
     >>> proven_loss(OptimisticLogBarrier(), [0.6, 0.4], 100_000, 100)
@@ -170,13 +152,7 @@ _ADVICE = (
 
 
 def recommend(question: Question, table: pl.DataFrame, samples: Samples) -> str:
-    """Recommend a policy, with the evidence, the alternatives and the limits of the evidence.
-
-    Args:
-        question: what was asked.
-        table: one row per policy, as in :attr:`Plan.table`.
-        samples: the pseudo-regret of each run at the suspected corruption, by policy.
-    """
+    """Recommend a policy, with the evidence, the alternatives and the limits of the evidence."""
     rows = table.to_dicts()
     stood = _proven_first(question, [row for row in rows if _stands(row, question)], samples)
     if stood:

@@ -12,13 +12,14 @@ import numpy.typing as npt
 from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.environments import Bernoulli
 from armrace.errors import InvalidParameter
+from armrace.limits import Limits, check_number
 from armrace.policies import POLICIES, RECOMMENDED, Policy, recommended
 from armrace.randomness import MAXIMAL_SEED
 from armrace.red_team.library import winners_for
 from armrace.red_team.target import Target
 from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
 from armrace.simulation.scenarios import label_policies
-from armrace.specification import Confidence, Limits, Specification, check_number, is_list
+from armrace.specification import Confidence, Specification, is_list
 
 COUNTED_CLICKS = (
     "This C counts forged clicks: it is a lower bound unless every forged click is the bot's only "
@@ -39,12 +40,6 @@ def forged_share(
     bot_visitors: float | None = None,
 ) -> float:
     """The share of all rounds that is forged, from whichever one of the shares is given.
-
-    Args:
-        best_mean: the click rate of the best arm.
-        forged: the share of all rounds.
-        forged_clicks: the share of the clicks, if every forged click is the bot's only visit.
-        bot_visitors: the share of the visitors that are bots.
 
     >>> forged_share(0.06, forged_clicks=0.1), forged_share(0.06, bot_visitors=0.1)
     (0.006, 0.1)

@@ -13,6 +13,7 @@ from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
 from armrace.kernels.sampling import total_weight
 from armrace.kernels.streams import Stream
+from armrace.limits import Limits
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, make_counts, record
 from armrace.policies.epochs.epochs import (
@@ -26,9 +27,7 @@ from armrace.policies.epochs.epochs import (
     make_epochs,
     next_epoch,
 )
-from armrace.specification import Confidence, Limits
-
-__all__ = ["Barbar"]
+from armrace.specification import Confidence
 
 
 class BarbarState(NamedTuple):

@@ -10,8 +10,6 @@ import msgspec
 from armrace.specification import Specification
 from armrace.theory.eliminations import gaps_of
 
-__all__ = ["ArmView", "Guarantee", "Policy"]
-
 
 class ArmView(msgspec.Struct, frozen=True):
     """One layer's view of one arm; ``None`` where the policy has no such quantity."""

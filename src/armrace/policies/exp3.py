@@ -15,14 +15,12 @@ from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
 from armrace.kernels.sampling import choose_by_weights, total_weight
 from armrace.kernels.streams import Stream
+from armrace.limits import Limits
 from armrace.policies.base import Guarantee
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.leaders.absence import ranks_arms
-from armrace.specification import Limits
 from armrace.theory import exp3_any_rewards_regret
-
-__all__ = ["Exp3"]
 
 # Far above the least double, so that weights a factor of 1e-200 smaller still count.
 _SMALLEST_WEIGHT = 1e-100

@@ -19,8 +19,6 @@ from armrace.policies.common.counts import Counts, count_play, make_counts, reco
 from armrace.policies.leaders.absence import ranks_arms
 from armrace.policies.leaders.estimates import add_loss, exponential_weights, smallest
 
-__all__ = ["Exp3PlusPlus"]
-
 _ALPHA, _BETA = 3.0, 256.0
 _STRENGTH_2014 = 18.0
 

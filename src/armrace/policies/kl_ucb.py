@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
+from armrace.limits import Limits
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.indices.kl_indices import KlIndices, kl_index, make_kl_indices
-from armrace.specification import Limits
-
-__all__ = ["KlUcb"]
 
 
 class KlUcb(CountingPolicy, frozen=True, tag="kl-ucb"):

@@ -13,6 +13,7 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import Span, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, learn
+from armrace.limits import Limits
 from armrace.policies.base import Guarantee
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, make_counts, record
@@ -26,10 +27,7 @@ from armrace.policies.leaders.optimism import (
     make_predicted_losses,
     predicts_losses,
 )
-from armrace.specification import Limits
 from armrace.theory import lb_inf_proof, lb_inf_regret
-
-__all__ = ["LbInf"]
 
 _FIRST_SCALE = 2.0
 _PROVEN_RATES = (0.0, 0.25)

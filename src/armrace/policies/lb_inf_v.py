@@ -12,6 +12,7 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import AMOUNT, Span, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, learn
+from armrace.limits import Limits
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, make_counts, record
 from armrace.policies.leaders.estimates import Solution, add_loss
@@ -25,9 +26,6 @@ from armrace.policies.leaders.optimism import (
     mean_loss,
     predicts_losses,
 )
-from armrace.specification import Limits
-
-__all__ = ["LbInfV"]
 
 
 @declare(scales=Span(1, 1e9), variations=AMOUNT)

@@ -14,6 +14,7 @@ from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
 from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
+from armrace.limits import Limits
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.leaders.absence import ranks_arms
@@ -24,9 +25,6 @@ from armrace.policies.leaders.estimates import (
     make_estimates,
     power_weights,
 )
-from armrace.specification import Limits
-
-__all__ = ["LogBarrier"]
 
 
 @declare(weights=PROBABILITIES)

@@ -21,8 +21,6 @@ from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.indices.argmax import make_argmax, plays_next_arm
 
-__all__ = ["Moss"]
-
 
 @declare(means=UNIT, bonuses=AMOUNT, fair_share=CONSTANT)
 class MossState(NamedTuple):

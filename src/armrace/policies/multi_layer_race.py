@@ -9,15 +9,14 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 
 from armrace.errors import InvalidParameter
+from armrace.limits import Limits
 from armrace.policies.base import Guarantee
 from armrace.policies.races.intervals import paper_rule
-from armrace.policies.races.race import Race, make_race
 from armrace.policies.races.race_policy import RacePolicy
 from armrace.policies.races.sharp_rule import sharp_rule
-from armrace.specification import Confidence, Limits
+from armrace.policies.races.state import Race, make_race
+from armrace.specification import Confidence
 from armrace.theory import agnostic_regret, race_tolerances
-
-__all__ = ["MultiLayerRace"]
 
 
 class MultiLayerRace(RacePolicy, frozen=True, tag="multi-layer-race"):

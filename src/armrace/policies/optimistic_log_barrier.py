@@ -14,6 +14,7 @@ from armrace.kernels.declarations import AMOUNT, REWARD_COUNT, UNIT, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, assign, learn, stamped
 from armrace.kernels.states import grown_by
+from armrace.limits import Limits
 from armrace.policies.base import Guarantee
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
@@ -29,11 +30,8 @@ from armrace.policies.leaders.optimism import (
     make_predicted_losses,
     mean_loss,
 )
-from armrace.specification import Limits
 from armrace.theory.barriers import BarrierProof
 from armrace.theory.eliminations import gaps_of
-
-__all__ = ["OptimisticLogBarrier"]
 
 _FIRST_SPREAD = 0.25
 """The mean squared error of predictions counts as if one error of 1/2 had been seen."""

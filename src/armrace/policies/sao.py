@@ -32,7 +32,7 @@ from armrace.policies.leaders.exponential_gains import (
     make_gains,
     restart_gains,
 )
-from armrace.policies.races.race import NEVER
+from armrace.policies.races.state import NEVER
 from armrace.policies.switching.arm_views import view_arms
 from armrace.policies.switching.switching import (
     assign_on_a_side,
@@ -42,8 +42,6 @@ from armrace.policies.switching.switching import (
     share_among_active,
 )
 from armrace.specification import Confidence
-
-__all__ = ["Sao"]
 
 _SEEN, _SWITCHED_AT = 0, 1
 _LOG_TERM, _HORIZON = 0, 1

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
+from armrace.limits import Limits
 from armrace.policies.base import ArmView, Policy
 from armrace.policies.switching.arm_views import view_sapo
 from armrace.policies.switching.tested_eliminations import SapoState, make_sapo
-from armrace.specification import Limits
-
-__all__ = ["Sapo"]
 
 
 class Sapo(Policy, frozen=True, tag="sapo"):

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
+from armrace.limits import Limits
 from armrace.policies.base import Guarantee
-from armrace.policies.races.race import Race
 from armrace.policies.races.race_policy import RacePolicy
 from armrace.policies.races.sharp_rule import make_pooled_race
-from armrace.specification import Confidence, Limits
+from armrace.policies.races.state import Race
+from armrace.specification import Confidence
 from armrace.theory import SharpLayer, sharp_layers, sharp_regret
-
-__all__ = ["SharpRace"]
 
 
 class SharpRace(RacePolicy, frozen=True, tag="sharp-race"):

@@ -7,8 +7,6 @@ from typing import ClassVar
 from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.posteriors.posteriors import Posteriors, make_posteriors
 
-__all__ = ["Thompson"]
-
 
 class Thompson(CountingPolicy, frozen=True, tag="thompson"):
     """Draws a mean for each arm from its Beta posterior and plays the largest.

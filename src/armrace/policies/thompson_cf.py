@@ -8,8 +8,6 @@ from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.randomised_feedback import SeenAsOne, SeenAsZero, check_feedback
 from armrace.policies.posteriors.posteriors import Posteriors, make_posteriors
 
-__all__ = ["ThompsonCf"]
-
 
 class ThompsonCf(CountingPolicy, frozen=True, tag="thompson-cf"):
     """Thompson sampling that undoes randomised response: feedback is flipped by known chance.

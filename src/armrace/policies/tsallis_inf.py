@@ -25,8 +25,6 @@ from armrace.policies.leaders.estimates import (
 )
 from armrace.theory import tsallis_inf_regret
 
-__all__ = ["TsallisInf"]
-
 _BASELINE = 0.5
 """Added to the estimated loss of every likely arm when a decision is assigned; the memo of a
 ticket is what its own arm got."""

@@ -25,9 +25,6 @@ from armrace.policies.common.counting_policy import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.indices.argmax import make_argmax
 
-__all__ = ["Ucb1"]
-
-
 _BRACKET = 11
 """What is known of the others is used while the number of the round grows by ``2^-11``."""
 

@@ -181,12 +181,7 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 def search_digest(target: Target, *told: Any) -> str:
-    """Return a digest of a target, of all code that a search of it runs, and of what is ``told``.
-
-    Args:
-        target: what is attacked.
-        told: whatever else the verdict depends on, as plain data.
-    """
+    """Return a digest of a target, of all code that a search of it runs, and of ``told``."""
     code = experiment_code(target.experiment("none", 1, 0)), search_code()
     written = msgspec.json.encode([*code, target.to_builtins(), *told], order="sorted")
     return hashlib.sha256(written).hexdigest()[:12]
@@ -216,15 +211,7 @@ def run_campaign(
     workers: int | None = None,
     report: Report = lambda done, total, words: None,
 ) -> list[dict[str, Any]]:
-    """Search the cells that ``folder`` does not hold yet, and return all verdicts as plain data.
-
-    Args:
-        campaign: the cells.
-        folder: where each cell has a file; it is made if need be.
-        executor: runs the simulations in place of threads.
-        workers: how many threads play at once; by default one per core.
-        report: called before each cell.
-    """
+    """Search the cells that ``folder`` does not hold yet, and return all verdicts as plain data."""
     chains = list(campaign.chains())
     total = sum(len(chain.cells) for chain in chains)
     found: dict[int, list[dict[str, Any]]] = {}
@@ -251,18 +238,7 @@ def run_chain(
     workers: int | None = None,
     report: Callable[[int, str], None] = lambda done, words: None,
 ) -> list[dict[str, Any]] | None:
-    """Search the cells of a chain that ``folder`` does not hold yet.
-
-    Args:
-        chain: the cells.
-        folder: where each cell has a file; it is made if need be.
-        executor: runs the simulations in place of threads.
-        workers: how many threads play at once; by default one per core.
-        report: called before each cell, with the number of those before it and words on it.
-
-    Returns:
-        All verdicts as plain data, or None if another process searches this chain.
-    """
+    """Search the cells of a chain that ``folder`` does not hold yet."""
     make_folder(folder)
     with locked([chain.lock(folder)]) as (ours,):
         if not ours:

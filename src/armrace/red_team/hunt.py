@@ -74,15 +74,7 @@ def opening_attacks(
     generator: np.random.Generator,
     given: Sequence[Adversary] = (),
 ) -> list[Adversary]:
-    """Return at least ``count`` attacks to begin with, a quarter of ``count`` drawn at random.
-
-    Args:
-        target: what is attacked.
-        families: the classes that are searched.
-        count: how many attacks at least; random ones of ``families`` fill the list.
-        generator: the source of randomness.
-        given: attacks that are tried in any case.
-    """
+    """Return at least ``count`` attacks to begin with, a quarter of ``count`` drawn at random."""
     attacks = [*given, *builtin_attacks(target), *winners_for(target)]
     for family in families:
         if issubclass(family, TwoPhase):
@@ -203,17 +195,7 @@ def search(
     report: Report = lambda share, words: None,
     searcher: str = "evolution",
 ) -> None:
-    """Search for attacks with a high rating; they are left in ``ratings``.
-
-    Args:
-        ratings: plays the replications.
-        effort: how many replications, and for what.
-        families: the classes of attacks whose parameters are varied.
-        seed: the seed of the search.
-        given: attacks that are tried in any case.
-        report: called with the finished share and the best attack so far.
-        searcher: one of ``SEARCHERS``.
-    """
+    """Search for attacks with a high rating; they are left in ``ratings``."""
     # 0 is the number of no stage, so that ratings draw other numbers.
     generator = np.random.default_rng([seed, 0])
     places, added = effort.rungs[0]
@@ -400,22 +382,7 @@ def hunt(
     report: Report = lambda share, words: None,
     compiling: Progress = None,
 ) -> Verdict:
-    """Search, select and confirm; see :func:`redteam`.
-
-    Args:
-        target: what is attacked.
-        plan: how many replications, and for what.
-        effort: the name of the plan, for the verdict.
-        seed: the seed of all randomness.
-        families: the classes that are searched; by default the two-phase attacks.
-        given: attacks that are tried in any case.
-        searcher: one of ``SEARCHERS``.
-        notebook: where replications are kept; by default in memory.
-        executor: runs the simulations in place of threads.
-        workers: how many threads run at once; by default one per core.
-        report: called with the finished share and the best attack so far.
-        compiling: whether to show that attacks are compiled.
-    """
+    """Search, select and confirm; see :func:`redteam`."""
     started = time.perf_counter()
     notebook = notebook or Notebook(target, seed)
     searching, selecting, confirming = (

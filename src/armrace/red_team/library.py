@@ -150,13 +150,6 @@ def worst_known(
 
     What it costs must be found out on other seeds, such as those of a simulation: here the largest
     of several means was taken.
-
-    Args:
-        target: what is attacked.
-        seed: the seed of the trials.
-        given: attacks that are tried in any case.
-        executor: what runs the trials; None for threads.
-        workers: the number of threads.
     """
     tried = attacks_to_try(target, given)
     best = _ranked(_shortened(target, _SHORT), tried, _FIRST_TRIALS, seed, executor, workers)

@@ -120,16 +120,7 @@ def final_ledger(
 
 
 class Ratings:
-    """What attacks achieved in one stage of a search.
-
-    Args:
-        target: what is attacked.
-        stage: the stage.
-        seed: the seed of the whole search.
-        notebook: where ratings are kept, so that an interrupted search can go on.
-        executor: what runs the simulations; None for threads.
-        workers: the number of threads.
-    """
+    """What attacks achieved in one stage of a search."""
 
     def __init__(
         self,
@@ -158,16 +149,7 @@ class Ratings:
         replications: int,
         progress: Callable[[float], None] = lambda share: None,
     ) -> None:
-        """Play new replications, the same for all ``attacks``.
-
-        Args:
-            attacks: the attacks to rate.
-            replications: how many replications each plays.
-            progress: called with the share that is finished.
-
-        Raises:
-            KeyboardInterrupt: Ctrl-C came; what was finished is in the notebook.
-        """
+        """Play new replications, the same for all ``attacks``."""
         # Numbers that no rating has used: an attack that was lucky before meets other rewards now.
         first, last = self._next, self._next + replications
         self._next = last

@@ -19,9 +19,8 @@ import numpy.typing as npt
 
 from armrace.adversaries import Adversary
 from armrace.errors import ArmraceError
-from armrace.specification import Limits, declarations
-
-__all__ = ["Space", "at_places", "cross", "mutate", "places_of", "sample", "space_of"]
+from armrace.limits import Limits
+from armrace.specification import declarations
 
 A = TypeVar("A", bound=Adversary)
 
@@ -107,13 +106,7 @@ def sample(family: type[A], generator: np.random.Generator) -> A:
 
 
 def mutate(attack: A, generator: np.random.Generator, step: float) -> A:
-    """Change some parameters of an attack.
-
-    Args:
-        attack: the attack to vary.
-        generator: the source of randomness.
-        step: the standard deviation of a change, as a share of a parameter's range.
-    """
+    """Change some parameters of an attack."""
     names = list(space_of(type(attack)))
     if not names:
         return attack

@@ -183,12 +183,7 @@ def plain_number(number: float) -> str:
 
 
 def subject_words(experiment: Experiment, without: Collection[str] = ()) -> list[str]:
-    """Return the words of a command that name policy and environment.
-
-    Args:
-        experiment: what they are taken from.
-        without: parameters of the policy that are left out.
-    """
+    """Return the words of a command that name policy and environment."""
     changed = changed_parameters(experiment.policy)
     told = {name: value for name, value in changed.items() if name not in without}
     words = [experiment.policy.identifier(), *_settings("--set", told)]

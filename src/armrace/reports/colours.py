@@ -16,8 +16,6 @@ from typing import NamedTuple
 from armrace.policies import POLICIES
 from armrace.reports.theme import LIGHT, SERIES
 
-__all__ = ["COLOURS", "GREY", "MOST_IN_COLOUR", "Dashes", "Style", "choose_styles", "style_of"]
-
 COLOURS = tuple(LIGHT[name] for name in SERIES)
 """The colours of lines on white paper; pages show their counterparts where they are dark."""
 

@@ -27,8 +27,6 @@ from armrace.reports.kit import (
 )
 from armrace.reports.theme import LIGHT
 
-__all__ = ["draw_replay", "render_replay", "replay_plots", "replay_specification"]
-
 _MEANINGS = {
     "rejection replay": "The mean reward of the rounds that the policy played on rows where it "
     "drew the arm that the log shows. Unbiased for a learner if the propensities are right.",

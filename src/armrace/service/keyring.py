@@ -108,8 +108,6 @@ def _keyed(secret: bytes) -> hashlib.blake2b:
     return hashlib.blake2b(key=secret, digest_size=_SIGNATURE)
 
 
-__all__ = ["DEFAULT_TENANT", "SCOPES", "ApiKey", "Keyring", "Scope"]
-
 DEFAULT_TENANT = "main"
 """Whose experiments are reached; its keys are the operator's."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)

@@ -21,8 +21,6 @@ from armrace.files import atomic_path, check_new, check_unpacked, make_folder
 from armrace.simulation.comparison import Comparison
 from armrace.simulation.storage import load, save
 
-__all__ = ["load_comparison", "pack", "save_comparison", "unpack", "unpacked"]
-
 _INDEX = "comparison.json"
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 """The date of every member, so that the same results give the same archive."""
@@ -36,13 +34,7 @@ class _Index(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def save_comparison(comparison: Comparison, target: Path, *, overwrite: bool = False) -> None:
-    """Write a comparison to ``target``; see :meth:`Comparison.save`.
-
-    Args:
-        comparison: the results.
-        target: the archive, which must end in ``.zip``.
-        overwrite: whether a file that exists is replaced; else it is refused.
-    """
+    """Write a comparison to ``target``; see :meth:`Comparison.save`."""
     if target.suffix != ".zip":
         raise InvalidParameter(
             f"path must end in .zip, since a comparison is saved as an archive of Parquet files; "

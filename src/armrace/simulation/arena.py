@@ -29,16 +29,6 @@ from armrace.simulation.results import MEASURES, Result
 from armrace.simulation.scenarios import told_the_budget
 from armrace.simulation.sweeps import Report, finished_cells, run_sweep
 
-__all__ = [
-    "BUDGET_EXPONENTS",
-    "ENVIRONMENTS_OF_THE_ARENA",
-    "FORMS",
-    "Cell",
-    "Grid",
-    "load_cells",
-    "run_arena",
-]
-
 ENVIRONMENTS_OF_THE_ARENA: dict[str, Environment] = {
     "one-better": Bernoulli(means=(*[0.4] * 6, 0.5, *[0.4] * 3)),
     "clicks": Bernoulli(means=(*[0.03] * 6, 0.05, *[0.03] * 3)),
@@ -151,15 +141,7 @@ def run_arena(
     report: Report = lambda done, total: None,
     executor: Executor | None = None,
 ) -> pl.DataFrame:
-    """Play the cells that ``folder`` does not hold yet, and return the figures of all cells.
-
-    Args:
-        grid: the cells.
-        folder: where each environment has an archive of results; it is made if it does not exist.
-        workers: how many threads play at once; by default one per core.
-        report: called with the number of finished cells and of all cells.
-        executor: runs the replications in place of threads.
-    """
+    """Play the cells that ``folder`` does not hold yet, and return the figures of all cells."""
     make_folder(folder)
     total = sum(1 for _ in grid.cells())
     frames: dict[str, pl.DataFrame] = {}

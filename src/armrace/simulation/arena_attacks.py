@@ -12,8 +12,6 @@ from armrace.adversaries import (
     ZeroBestWhenLikely,
 )
 
-__all__ = ["ATTACKS", "make_arena_attack"]
-
 _FIXED = (
     "zero-best",
     "zero-best-when-likely",

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from armrace.forensics import ALARMS, Audit
 from armrace.statistics import Summary, summarise
 
-__all__ = ["AuditSummary", "summarise_audits"]
-
 
 class AuditSummary(NamedTuple):
     """How many replications raised each alarm, and how certificates compare with the truth."""

@@ -13,8 +13,6 @@ from typing import NamedTuple
 
 from armrace.simulation.experiment import Experiment
 
-__all__ = ["Batch", "Batches"]
-
 _SECONDS_A_ROUND = 1e-5
 """The cost of slow policies, assumed for every experiment until its own is measured."""
 

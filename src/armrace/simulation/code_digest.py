@@ -12,8 +12,6 @@ from armrace.kernels.fingerprints import file_digest, fingerprint, is_own, sourc
 from armrace.simulation.experiment import Experiment
 from armrace.specification import Specification, with_nested
 
-__all__ = ["check_same_code", "experiment_code", "package_code", "search_code"]
-
 _PACKAGE = Path(__file__).parents[1]
 _SEARCHING = "red_team"
 _IDLE = (
@@ -44,12 +42,7 @@ def package_code() -> str:
 
 
 def check_same_code(code: str, place: str = "") -> None:
-    """Refuse another version of the package on the other side of an executor.
-
-    Args:
-        code: the :func:`package_code` of the other process.
-        place: where its workers are, if that is known.
-    """
+    """Refuse another version of the package on the other side of an executor."""
     if code != package_code():
         workers = f"the workers at {place}" if place else "the workers"
         raise InvalidParameter(

@@ -18,8 +18,6 @@ from armrace.simulation.presentation import ComparisonPresentation
 from armrace.simulation.results import MEASURES, Result
 from armrace.statistics import differences_to, indistinguishable_from, mean_interval
 
-__all__ = ["Comparison"]
-
 
 class Comparison(ComparisonPresentation):
     """Results of several policies on the same rewards under the same attack.

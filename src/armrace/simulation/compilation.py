@@ -14,8 +14,9 @@ from functools import partial
 from typing import Any
 
 from armrace.kernels.attack_pointers import attack_entries
-from armrace.kernels.compiling import fingerprint, is_stored
+from armrace.kernels.compiling import is_stored
 from armrace.kernels.dispatch import implementations
+from armrace.kernels.fingerprints import fingerprint
 from armrace.simulation.compilers import Unit, compile_units
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.interrupts import postponed_interrupts
@@ -30,8 +31,6 @@ from armrace.simulation.replication import (
     runner_for,
 )
 from armrace.specification import Specification, is_importable
-
-__all__ = ["checked_parts", "compile_experiments", "first_parts", "is_compiled", "units_for"]
 
 Make = Callable[[Experiment], Parts]
 """A function that makes the parts of a replication; other processes must be able to import it."""

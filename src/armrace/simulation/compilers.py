@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 from armrace.simulation.interrupts import postponed_interrupts, shielded_children
 from armrace.simulation.progress import compiling_bar
 
-__all__ = ["Unit", "compile_units"]
-
 _WORTH_PROCESSES = 3
 """Fewer units than this are compiled in this process, which is faster than starting others."""
 

@@ -17,19 +17,10 @@ from armrace.environments.laws import Bernoulli
 from armrace.errors import InvalidParameter
 from armrace.forensics.audit import LEVEL
 from armrace.formatting import percent
+from armrace.limits import Limits
 from armrace.policies import POLICIES, Policy
 from armrace.randomness import MAXIMAL_SEED
-from armrace.specification import MAXIMAL_HORIZON, Limits, Specification
-
-__all__ = [
-    "MAXIMAL_REPLICATIONS",
-    "USUAL_REFRESH",
-    "Experiment",
-    "checkpoints_for",
-    "make_experiment",
-    "refresh_for",
-    "refresh_words",
-]
+from armrace.specification import MAXIMAL_HORIZON, Specification
 
 USUAL_REFRESH = 0.03
 """Plans, the arena and sweeps compute a costly distribution again for the attack when an arm's

@@ -7,8 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["deaf_children", "postponed_interrupts", "shielded_children"]
-
 
 @contextmanager
 def postponed_interrupts() -> Iterator[Callable[[], None]]:
@@ -18,9 +16,6 @@ def postponed_interrupts() -> Iterator[Callable[[], None]]:
     and a lock that was just taken would be held forever. Whatever handles interrupts outside the
     context also handles the postponed one; if they are ignored there, nothing is postponed. Only
     the main thread is ever interrupted, so in other threads nothing is postponed either.
-
-    Yields:
-        A function that handles the interrupt that came, if one did.
     """
     came: list[int] = []
     usual = signal.getsignal(signal.SIGINT)

@@ -8,8 +8,6 @@ import polars as pl
 
 from armrace.formatting import figure
 
-__all__ = ["CELL", "leaderboard", "relative_regret", "verdict", "worst_cases"]
-
 CELL = ("environment", "attack", "budget")
 """The columns that identify a cell."""
 

@@ -33,8 +33,6 @@ from armrace.simulation.experiment import Experiment
 from armrace.simulation.interrupts import postponed_interrupts
 from armrace.simulation.replication import run_replication
 
-__all__ = ["Finished", "Receive", "Task", "run_all", "run_missing", "shares_this_disk"]
-
 _POLL_SECONDS = 0.1
 _SECONDS_A_TASK = 1.0
 """Aim of a task on an executor: long enough that the executor's overhead does not show."""
@@ -88,13 +86,6 @@ def run_all(
     """Run all replications of experiments that differ at most in policy, attack and budget.
 
     Ctrl-C ends the run within a second and keeps the replications that are finished.
-
-    Args:
-        experiments: the experiments; all have the same number of replications.
-        executor: runs the replications in place of threads.
-        workers: how many threads run at once; by default one per core.
-        progress: called with the share of the rounds that is played.
-        task: what is done with each replication.
     """
     found: list[dict[int, Any]] = [{} for _ in experiments]
 
@@ -120,15 +111,6 @@ def run_missing(
     """Run the missing replications of each experiment; return whether Ctrl-C came.
 
     ``receive`` is called with batches as they finish, in no particular order.
-
-    Args:
-        experiments: the experiments.
-        missing: for each experiment, the numbers of the replications to run.
-        executor: runs the replications in place of threads.
-        workers: how many threads run at once; by default one per core.
-        progress: called with the share of the rounds that is played.
-        receive: called with each batch that finishes.
-        task: what is done with each replication.
     """
     check_workers(workers)
     if executor is not None:

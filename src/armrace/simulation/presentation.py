@@ -12,8 +12,6 @@ from armrace.reports import Presentation
 if TYPE_CHECKING:
     from armrace.simulation.comparison import Comparison
 
-__all__ = ["ComparisonPresentation"]
-
 
 class ComparisonPresentation(Presentation):
     """A page, a plot and figures for a paper, for :class:`Result` and :class:`Comparison`."""

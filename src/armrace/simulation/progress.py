@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["Progress", "cell_bar", "compiling_bar", "progress_bar"]
-
 Progress = bool | None | Callable[[float], None]
 """Whether to show a bar; None for one on a terminal and for lines elsewhere; or a function that
 takes the finished share."""
@@ -29,9 +27,6 @@ def progress_bar(
         shown: whether to show a bar; None shows one on a terminal, and elsewhere, as in the log of
             a server, a line per minute. A function is used in place of a bar.
         seconds_for_speed: the time over which the speed is averaged, to estimate what is left.
-
-    Yields:
-        a function that takes the finished share and, optionally, other words for the title.
     """
     if callable(shown):
         yield shown
@@ -77,11 +72,6 @@ def compiling_bar(
 
     Yields a function that takes the finished share and what is being compiled now. On a terminal
     that is a bar; elsewhere one line at the start and one at the end tell why nothing happens.
-
-    Args:
-        what: words for what is compiled.
-        seconds: how long it takes about.
-        shown: whether to show it; None shows a bar on a terminal and lines elsewhere.
     """
     told = shown is not False and not _visible(shown)
     started = time.monotonic()

@@ -24,8 +24,6 @@ from armrace.kernels.laws import rewards_between
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import Parts, make_parts
 
-__all__ = ["ReferenceRun", "play_reference", "run_reference"]
-
 Floats = npt.NDArray[np.float64]
 
 
@@ -134,9 +132,6 @@ def play_reference(experiment: Experiment, parts: Parts, first: int, last: int) 
             adversary and streams move on, the ledger is only read.
         first: the first round to play, counted from 0.
         last: the round to stop before.
-
-    Returns:
-        A record of these rounds.
     """
     policy, adversary = parts.policy, parts.adversary
     arms, sees_arm = parts.law.kind.size, experiment.account == "seen"

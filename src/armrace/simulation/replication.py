@@ -14,8 +14,8 @@ from armrace.forensics import Audit, audit
 from armrace.forensics.audit_trail import watch
 from armrace.kernels import engine
 from armrace.kernels.attack_pointers import LiveAttack
-from armrace.kernels.compiling import fingerprint
 from armrace.kernels.dispatch import implementations
+from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.handles import call_entry
 from armrace.kernels.laws import Law
 from armrace.kernels.ledger import Ledger, Record, is_spent, make_ledger, make_record
@@ -24,23 +24,9 @@ from armrace.kernels.reward_pointers import LiveRewards
 from armrace.kernels.streams import Stream
 from armrace.policies import ArmView
 from armrace.policies.races import leaping
-from armrace.policies.races.race import Race
+from armrace.policies.races.state import Race
 from armrace.randomness import Purpose, reward_place, stream_for
 from armrace.simulation.experiment import Experiment, checkpoints_for
-
-__all__ = [
-    "LONGEST_PLAYED_BY_DEFAULT",
-    "Outcome",
-    "Parts",
-    "live_attack",
-    "make_parts",
-    "play_one_round",
-    "play_out",
-    "rounds_to_play",
-    "run_checked_replication",
-    "run_replication",
-    "runner_for",
-]
 
 LONGEST_PLAYED_BY_DEFAULT = 10_000_000
 """Up to this horizon the engine ``auto`` plays every round, so that all policies of a comparison
@@ -109,13 +95,7 @@ def make_parts(
     replication: int,
     control: npt.NDArray[np.int64] | None = None,
 ) -> Parts:
-    """Make fresh states, streams and ledger for one replication.
-
-    Args:
-        experiment: what is played.
-        replication: its number, which determines all random numbers.
-        control: two numbers through which another thread follows and stops the loop.
-    """
+    """Make fresh states, streams and ledger for one replication."""
     policy, horizon = experiment.policy, experiment.horizon
     setting = experiment.setting()
     law = experiment.environment.law()

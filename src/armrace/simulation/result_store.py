@@ -23,8 +23,6 @@ from armrace.simulation.replication import Outcome
 from armrace.simulation.results import Result
 from armrace.simulation.storage import load, save
 
-__all__ = ["StoredResult"]
-
 
 class StoredResult:
     """The files of an experiment in a folder.

@@ -27,7 +27,6 @@ from armrace.statistics import Summary, standard_error, summarise
 if TYPE_CHECKING:
     from armrace.simulation.comparison import Comparison
 
-__all__ = ["FIGURES_OF_A_RUN", "MEASURES", "Result"]
 
 MEASURES = ("regret", "pseudo_regret", "clean_regret", "corruption")
 """The figures that policies can be ranked by: one number per replication and checkpoint."""

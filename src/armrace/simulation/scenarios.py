@@ -25,9 +25,6 @@ from armrace.formatting import number_repeats
 from armrace.policies import POLICIES, Policy
 from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
 
-__all__ = ["SCENARIOS", "Scenario", "find_scenario", "label_policies", "told_the_budget"]
-
-
 USUAL_POLICIES = (
     "optimistic-log-barrier",
     "sharp-race",

@@ -23,8 +23,6 @@ from armrace.simulation.replication import run_checked_replication, run_replicat
 from armrace.simulation.results import Result
 from armrace.specification import is_list
 
-__all__ = ["compare", "run_experiments", "simulate"]
-
 PolicyLike = Policy | str | Mapping[str, Any]
 EnvironmentLike = Environment | Mapping[str, Any] | npt.ArrayLike
 AdversaryLike = Adversary | str | Mapping[str, Any]
@@ -196,15 +194,7 @@ def run_experiments(
     progress: Progress = None,
     checked: bool = False,
 ) -> list[Result]:
-    """Run experiments with the same number of replications side by side.
-
-    Args:
-        experiments: the experiments.
-        executor: runs the replications in place of threads.
-        workers: how many threads run at once; by default one per core.
-        progress: whether to show a progress bar, or a function that takes the finished share.
-        checked: whether policies are compiled with bounds checks.
-    """
+    """Run experiments with the same number of replications side by side."""
     make, task = (
         (checked_parts, run_checked_replication) if checked else (first_parts, run_replication)
     )

@@ -22,8 +22,6 @@ from armrace.policies import ArmView
 from armrace.simulation.results import Result
 from armrace.simulation.stored_contents import check_contents, most_rows, row_bytes
 
-__all__ = ["load", "save"]
-
 _KEY = "armrace"
 _FORMAT = 2
 _MAGIC = b"PAR1"

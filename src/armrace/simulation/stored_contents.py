@@ -15,8 +15,6 @@ from armrace.simulation.experiment import MAXIMAL_REPLICATIONS, checkpoints_for
 from armrace.simulation.results import FIGURES_OF_A_RUN
 from armrace.specification import MAXIMAL_HORIZON
 
-__all__ = ["check_contents", "most_rows", "row_bytes"]
-
 _MOST_LAYERS = 1000
 """Layers that a view may have: far more than any policy has."""
 _ARM_COLUMNS = {"pulls": pl.Int64, "arm_corruption": pl.Float64}
@@ -60,15 +58,7 @@ def check_contents(
     means: npt.NDArray[np.float64],
     views: Sequence[ArmView],
 ) -> None:
-    """Raise a ValueError unless all contents fit the specification and each other.
-
-    Args:
-        spec: the specification in the file.
-        rows: the ledger in the file.
-        audits: the number of audits in the file.
-        means: the arms' true means.
-        views: what the race's layers know of their arms, one for each cell of the file.
-    """
+    """Raise a ValueError unless all contents fit the specification and each other."""
     read = msgspec.convert(spec, _Spec)
     arms = _check_schema(rows.schema)
     _require(means.size == arms, "means")

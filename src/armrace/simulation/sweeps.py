@@ -26,8 +26,6 @@ from armrace.simulation.replication import Outcome
 from armrace.simulation.result_store import StoredResult
 from armrace.simulation.results import Result
 
-__all__ = ["finished_cells", "run_sweep"]
-
 _SECONDS_BETWEEN_WRITES = 20.0
 """The most work that an interruption costs, beside the batches under way."""
 
@@ -52,14 +50,6 @@ def run_sweep(
     ``report`` is called with the number of finished cells and of all cells. Without ``curves``,
     only the end of each replication is kept. After Ctrl-C, lost workers or a full disk, the folder
     holds what was finished before.
-
-    Args:
-        cells: the cells, which are run one after the other.
-        folder: where results are stored; it is made if it does not exist.
-        executor: runs the replications in place of threads.
-        workers: how many threads run at once; by default one per core.
-        report: called with the number of finished cells and of all cells.
-        curves: whether the whole course of each replication is stored, or only its end.
     """
     place = Path(folder)
     make_folder(place)

@@ -8,8 +8,6 @@ import numpy as np
 
 from armrace.statistics.proportions import Interval
 
-__all__ = ["bernstein_interval"]
-
 _LARGEST, _RATIO, _HALVINGS = 0.9, 3.0, 60
 
 
@@ -29,17 +27,6 @@ def bernstein_interval(
 
     Terms of several runs on the same data may be given as means over the runs of ``total``,
     ``squares`` and ``terms``: the exponential of a mean is at most the mean of exponentials.
-
-    Args:
-        total: the sum of the terms.
-        squares: the sum of (X_t - c_t)^2.
-        terms: the number of terms.
-        above: the most that X_t may exceed c_t.
-        below: the most that c_t may exceed X_t.
-        level: the probability with which the interval may be wrong.
-
-    Returns:
-        The interval; infinite if there are no terms.
 
     >>> low, high = bernstein_interval(total=50.0, squares=47.5, terms=1000, above=1.0, below=1.0)
     >>> f"{low:.4f} to {high:.4f}"

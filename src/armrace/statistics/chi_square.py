@@ -15,9 +15,6 @@ def chi_square_tail(statistic: float, freedom: int) -> float:
     It is the upper incomplete gamma function Q(k/2, x/2), by its series below k/2 + 1 and by its
     continued fraction above.
 
-    Returns:
-        The probability.
-
     >>> round(chi_square_tail(3.841458820694124, 1), 12)
     0.05
     """

@@ -90,12 +90,7 @@ class WrongPlays(NamedTuple):
 def wrong_plays(
     plays: Sequence[tuple[int, int]], deletions: set[Deletion], arms: int, lead: int
 ) -> WrongPlays:
-    """Count the plays that a guard should not have made, from its plays and deletions alone.
-
-    Returns:
-        The base's plays of arms that are not active in the fastest non-empty layer, and the
-        turns of other arms than the active one with the fewest turns.
-    """
+    """Count the plays that a guard should not have made, from its plays and deletions alone."""
     wrong = [0, 0]
     for (_, arm), (is_turn, may) in zip(
         plays, prescribed_rounds(plays, deletions, arms, lead), strict=True
@@ -131,11 +126,7 @@ def prescribed_rounds(
 
 
 def wrong_feed(policy: Guarded, run: FarRun) -> tuple[int, int]:
-    """Count the arrays of a guard's base that differ from those of a base fed by the definition.
-
-    Returns:
-        The number of arrays that differ, and of all.
-    """
+    """Count the arrays of a guard's base that differ from those of a base fed by the definition."""
     arms = run.records.pulls.shape[1]
     fed = policy.base.start(arms, len(run.tickets))
     rounds = prescribed_rounds(run.plays, run.records.deletions, arms, policy.lead)

@@ -8,8 +8,6 @@ from typing import Any
 from armrace.policies.base import ArmView, Policy
 from armrace.policies.common.counts import Counts
 
-__all__ = ["CountingPolicy"]
-
 
 class CountingPolicy(Policy, frozen=True):
     """A policy of one layer whose state has ``counts``."""

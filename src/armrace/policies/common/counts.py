@@ -15,8 +15,6 @@ import numpy.typing as npt
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import COUNT, REWARD_COUNT, Room, SumOf, declare, relation
 
-__all__ = ["Counts", "count_play", "make_counts", "record"]
-
 
 @declare(assigned=COUNT, pulls=REWARD_COUNT, sums=SumOf("pulls"), rounds=COUNT)
 class Counts(NamedTuple):

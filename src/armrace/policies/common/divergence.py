@@ -12,8 +12,6 @@ import numpy as np
 
 from armrace.kernels.compiling import inlined
 
-__all__ = ["improve_upper_kl", "kl", "lower_kl", "upper_kl"]
-
 _STEPS = 100
 _PRECISION = 1e-16
 _NOTHING = 1e-200
@@ -79,11 +77,6 @@ def improve_upper_kl(p: float, level: float, guess: float) -> float:
 
     A step ``s`` leaves an error of about ``s^2 / 2 (1/(q-p) + 1/(1-q))``. The iteration can
     therefore stop after a small step, without another evaluation of the divergence.
-
-    Args:
-        p: a mean in [0, 1].
-        level: the largest divergence.
-        guess: where the search starts; any number will do, a near one is faster.
     """
     if p >= 1.0 or level <= 0.0:
         return min(p, 1.0)

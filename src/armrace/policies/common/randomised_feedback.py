@@ -5,21 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from armrace.errors import InvalidParameter
-from armrace.specification import Limits
-
-__all__ = ["SeenAsOne", "SeenAsZero", "check_feedback"]
+from armrace.limits import Limits
 
 SeenAsZero = Annotated[float, Limits("probability that a reward of 0 is seen as 0", 0, 1)]
 SeenAsOne = Annotated[float, Limits("probability that a reward of 1 is seen as 1", 0, 1)]
 
 
 def check_feedback(p00: float, p11: float) -> None:
-    """Refuse probabilities with which feedback says nothing about rewards.
-
-    Args:
-        p00: the probability that a reward of 0 is seen as 0.
-        p11: the probability that a reward of 1 is seen as 1.
-    """
+    """Refuse probabilities with which feedback says nothing about rewards."""
     if p00 + p11 == 1:
         raise InvalidParameter(
             f"p00 and p11 must not add to 1, where feedback says nothing; got {p00:g} and {p11:g}."

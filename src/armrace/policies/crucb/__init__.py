@@ -27,6 +27,7 @@ from armrace.kernels.generics import (
     assign,
     learn,
 )
+from armrace.limits import Limits
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.crucb.shorth import shorth
 from armrace.policies.indices.argmax import make_argmax, plays_next_arm
@@ -40,7 +41,6 @@ from armrace.policies.indices.ordered import (
     rewards_in_order,
     sum_of_ranks,
 )
-from armrace.specification import Limits
 
 __all__ = ["CrUcb"]
 

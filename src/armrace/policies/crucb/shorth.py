@@ -8,8 +8,6 @@ from armrace.kernels.compiling import inlined
 from armrace.policies.indices.ordered import Ordered, reward_of_rank, sum_of_ranks
 from armrace.policies.indices.pages import PAGE, page_start
 
-__all__ = ["shorth"]
-
 _LOW, _HIGH = 0, 1
 
 
@@ -20,12 +18,6 @@ def shorth(ordered: Ordered, arm: int, held: int, near: int) -> tuple[float, int
     Also returns the rank at which it begins; pass it as ``near`` in the next call. Uses two
     cursors. All intervals that begin on one page are at least as long as the distance from the
     page's last reward to the end of the page's first interval, so most pages can be skipped.
-
-    Args:
-        ordered: the rewards of all arms.
-        arm: the arm.
-        held: how many rewards the interval holds.
-        near: the rank at which the last interval began.
     """
     starts = ordered.sizes[arm] - held + 1
     # A restored state may hold any count here: only that of the trimmed mean is checked.

@@ -22,19 +22,6 @@ from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
 from armrace.policies.common.counts import Counts, count_play
 
-__all__ = [
-    "Epochs",
-    "add_to_epoch",
-    "assign_in_epoch",
-    "choose_in_epoch",
-    "epoch_is_over",
-    "epoch_mean",
-    "epoch_plays",
-    "fill_shares_of_plan",
-    "make_epochs",
-    "next_epoch",
-]
-
 
 @declare(
     gaps=Span(0.0, 1e12),
@@ -105,13 +92,7 @@ def epoch_is_over(epochs: Epochs) -> bool:
 
 @inlined
 def next_epoch(epochs: Epochs, total: float, length: int) -> None:
-    """Begin an epoch of ``length`` rounds; its gaps and plan have been filled in already.
-
-    Args:
-        epochs: the state, whose gaps and plan are those of the new epoch.
-        total: the sum of the plan.
-        length: how many decisions the epoch has.
-    """
+    """Begin an epoch of ``length`` rounds; its gaps and plan have been filled in already."""
     epochs.total[0] = total
     epochs.number[0] += 1
     epochs.length[0] = length
@@ -123,25 +104,14 @@ def next_epoch(epochs: Epochs, total: float, length: int) -> None:
 
 @inlined
 def fill_shares_of_plan(epochs: Epochs, out: npt.NDArray[np.float64]) -> None:
-    """Write into ``out`` the probabilities of the present epoch.
-
-    Args:
-        epochs: the state.
-        out: an array with an entry for each arm, which is overwritten.
-    """
+    """Write into ``out`` the probabilities of the present epoch."""
     for arm in range(out.size):
         out[arm] = epochs.planned[arm] / epochs.total[0]
 
 
 @inlined
 def choose_in_epoch(state: Any, stream: Stream, eligible: Eligible) -> Ticket:
-    """Draw an arm by the plan of the epoch to which the next decision belongs.
-
-    Args:
-        state: the state of a policy whose member ``epochs`` is the present epoch.
-        stream: the random numbers to draw with.
-        eligible: which arms may be chosen, or ``None`` for all.
-    """
+    """Draw an arm by the plan of the epoch to which the next decision belongs."""
     epochs = state.epochs
     if epoch_is_over(epochs):  # the next epoch begins when a decision is assigned to it
         distribution(state, epochs.scratch)
@@ -151,13 +121,7 @@ def choose_in_epoch(state: Any, stream: Stream, eligible: Eligible) -> Ticket:
 
 @inlined
 def assign_in_epoch(epochs: Epochs, counts: Counts, ticket: Ticket) -> Ticket:
-    """Count a decision of the present epoch, and record the epoch in its ticket.
-
-    Args:
-        epochs: the state, in which the epoch of the decision has begun.
-        counts: plays and rewards of each arm.
-        ticket: the ticket of the decision.
-    """
+    """Count a decision of the present epoch, and record the epoch in its ticket."""
     count_play(counts, ticket.arm)
     epochs.played[0] += 1
     return stamped(ticket, epochs.number[0], 0.0)
@@ -165,14 +129,7 @@ def assign_in_epoch(epochs: Epochs, counts: Counts, ticket: Ticket) -> Ticket:
 
 @inlined
 def add_to_epoch(epochs: Epochs, number: int, arm: int, reward: float) -> None:
-    """Count the reward of a decision in the epoch ``number``, unless that epoch is over.
-
-    Args:
-        epochs: the state.
-        number: the epoch in which the decision was assigned, as its ticket says.
-        arm: the arm.
-        reward: its reward.
-    """
+    """Count the reward of a decision in the epoch ``number``, unless that epoch is over."""
     # The plan of an epoch that is over has already been judged without this reward.
     if number == epochs.number[0]:
         epochs.sums[arm] += reward

@@ -9,12 +9,13 @@ import msgspec
 
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import SAME_ARM, Ticket, decide, is_restrictable, learn
+from armrace.limits import Limits
 from armrace.policies.base import ArmView, Guarantee, Policy
 from armrace.policies.guarded.guard import GuardState, make_guard
 from armrace.policies.races.race_policy import RacePolicy
 from armrace.policies.races.sharp_rule import make_pooled_race
 from armrace.randomness import Purpose, stream_for
-from armrace.specification import Confidence, Limits
+from armrace.specification import Confidence
 from armrace.theory import SharpLayer, guard_layers, guarded_regret
 
 __all__ = ["Guarded"]

@@ -48,16 +48,9 @@ from armrace.kernels.live import check_arm
 from armrace.kernels.sampling import restricted_probability
 from armrace.kernels.streams import Stream, uniform
 from armrace.policies.races.choices import arm_with_fewest_plays
-from armrace.policies.races.race import (
-    NEVER,
-    Race,
-    assign_to_layer,
-    cell_of,
-    layer_at,
-    layer_of,
-)
-
-__all__ = ["GuardState", "Scratch", "make_guard"]
+from armrace.policies.races.layer_draws import layer_at
+from armrace.policies.races.race import assign_to_layer
+from armrace.policies.races.state import NEVER, Race, cell_of, layer_of
 
 _BASE_LAYERS = 1
 """How many layers a base has; policies with more are refused."""
@@ -94,18 +87,7 @@ class GuardState(NamedTuple):
 
 
 def make_guard(base: Any, race: Race, weighted: bool, exact: bool, stream: Stream) -> GuardState:
-    """Put a guard around the state of a base policy before its first round.
-
-    Args:
-        base: the base policy's state.
-        race: the guard's race; the first ``lead`` rounds of every layer will be the base's.
-        weighted: whether the base draws arms by weights.
-        exact: whether the base computes the probabilities of its arms.
-        stream: any random numbers; they decide nothing.
-
-    Returns:
-        The state.
-    """
+    """Put a guard around the state of a base policy before its first round."""
     # A race begins with a turn; a layer of the guard begins with its rounds of the base.
     race.layers.leads = race.leading[0]
     arms = race.cells.shape[1]

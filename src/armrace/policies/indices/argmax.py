@@ -13,8 +13,6 @@ from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Eligible, Ticket, choose, distribution, make_ticket
 from armrace.kernels.streams import Stream
 
-__all__ = ["comes_first", "make_argmax", "plays_next_arm"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -45,15 +43,7 @@ def plays_next_arm(state_class: type) -> Callable[[F], F]:
 
 @inlined
 def comes_first(index: float, arm: int, best_index: float, best: int, tie: float) -> bool:
-    """Whether an arm is played before the best so far; of equal indices the lowest arm wins.
-
-    Args:
-        index: the arm's index.
-        arm: the arm.
-        best_index: the largest index so far.
-        best: its arm, which need not have been looked at in the order of arms.
-        tie: indices that differ by less are equal.
-    """
+    """Whether an arm is played before the best so far; of equal indices the lowest arm wins."""
     return index > best_index + tie or (index >= best_index - tie and arm < best)
 
 

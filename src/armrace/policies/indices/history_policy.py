@@ -7,8 +7,6 @@ from typing import ClassVar
 from armrace.errors import InvalidParameter
 from armrace.policies.common.counting_policy import CountingPolicy
 
-__all__ = ["HistoryPolicy"]
-
 _MOST = 2**31
 
 

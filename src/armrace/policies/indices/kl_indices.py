@@ -29,8 +29,6 @@ from armrace.policies.common.counts import Counts, count_play, make_counts, reco
 from armrace.policies.common.divergence import improve_upper_kl, upper_kl
 from armrace.policies.indices.argmax import comes_first, make_argmax, plays_next_arm
 
-__all__ = ["KlIndices", "exploration", "kl_index", "make_kl_indices"]
-
 _TIE = 1e-12
 """Indices closer than this are equal: their last digits depend on where the solver started."""
 _UNSEEN = 0.5
@@ -78,16 +76,7 @@ class KlIndices(NamedTuple):
 def make_kl_indices(
     arms: int, weight: float, floor: float, ceiling: float, turned: bool, counts_present: bool
 ) -> KlIndices:
-    """The state before the first round.
-
-    Args:
-        arms: the number of arms.
-        weight: the factor ``c`` of the iterated logarithm.
-        floor: the least index.
-        ceiling: the largest index.
-        turned: whether 1 - reward counts in place of the reward.
-        counts_present: whether ``t`` counts the round to be played.
-    """
+    """The state before the first round."""
     return KlIndices(
         counts=make_counts(arms),
         means=np.full(arms, _UNSEEN),
@@ -104,12 +93,7 @@ def make_kl_indices(
 
 @inlined
 def exploration(round_number: int, weight: float) -> float:
-    """Return the level that ``n kl`` may reach in this round.
-
-    Args:
-        round_number: the ``t`` of the index, at least 1.
-        weight: the factor ``c`` of the iterated logarithm.
-    """
+    """Return the level that ``n kl`` may reach in this round."""
     logarithm = math.log(round_number)
     # Up to t = e the iterated logarithm is negative, and counts as 0.
     if weight == 0.0 or logarithm <= 1.0:

@@ -18,16 +18,6 @@ from armrace.kernels.declarations import AMOUNT, COUNT, UNIT, Room, Span, declar
 from armrace.kernels.states import grown_by
 from armrace.policies.indices.pages import PAGE, Pages, insert_page, make_pages, page_start
 
-__all__ = [
-    "Ordered",
-    "insert",
-    "make_ordered",
-    "median",
-    "reward_of_rank",
-    "rewards_in_order",
-    "sum_of_ranks",
-]
-
 _HALF = PAGE // 2
 _ROUNDING = 1e-9
 """How far the sum of a page may be off."""
@@ -104,13 +94,7 @@ def give_first_pages(ordered: Ordered, old: Ordered) -> None:
 
 
 def make_ordered(arms: int, capacity: int, cursors: int) -> Ordered:
-    """Room for ``capacity`` rewards of all arms together.
-
-    Args:
-        arms: the number of arms.
-        capacity: how many rewards of all arms together there must be room for.
-        cursors: how many cursors each arm has.
-    """
+    """Room for ``capacity`` rewards of all arms together."""
     pages = make_pages(arms, capacity)
     count = pages.pool.size // PAGE
     ordered = Ordered(
@@ -209,14 +193,7 @@ def _insert_on_page(ordered: Ordered, page: int, reward: float) -> None:
 
 @inlined
 def reward_of_rank(ordered: Ordered, arm: int, cursor: int, rank: int) -> float:
-    """Return the arm's reward of this rank, counted from 0; ``rank`` must be below its size.
-
-    Args:
-        ordered: the rewards of all arms.
-        arm: the arm.
-        cursor: which of the arm's cursors to move there.
-        rank: the rank, from 0 for the smallest reward.
-    """
+    """Return the arm's reward of this rank, counted from 0; ``rank`` must be below its size."""
     # Walk from the page where the cursor was last: ranks that are asked for move slowly.
     pages, number = ordered.pages, ordered.cursor_page[arm, cursor]
     first = ordered.cursor_rank[arm, cursor]
@@ -246,15 +223,7 @@ def median(ordered: Ordered, arm: int, cursor: int) -> float:
 
 @inlined
 def sum_of_ranks(ordered: Ordered, arm: int, cursor: int, first: int, last: int) -> float:
-    """Sum of the rewards with ranks from ``first`` up to, not including, ``last``.
-
-    Args:
-        ordered: the rewards of all arms.
-        arm: the arm.
-        cursor: which of the arm's cursors to use.
-        first: the first rank.
-        last: the rank to stop before.
-    """
+    """Sum of the rewards with ranks from ``first`` up to, not including, ``last``."""
     total = 0.0
     while first < last:
         reward_of_rank(ordered, arm, cursor, first)

@@ -17,8 +17,6 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import FINITE, NUMBER, Room, declare, relation
 from armrace.kernels.states import grown_by
 
-__all__ = ["PAGE", "Pages", "insert_page", "make_pages", "page_start"]
-
 PAGE = 128
 """Numbers on a page."""
 _FIRST_DIRECTORY = 4
@@ -96,13 +94,7 @@ def page_start(pages: Pages, arm: int, number: int) -> int:
 
 @inlined
 def insert_page(pages: Pages, arm: int, number: int) -> bool:
-    """Give the arm a new page at this number; False if there is none left.
-
-    Args:
-        pages: the pages of all arms.
-        arm: the arm.
-        number: the place of the new page in the arm's directory; later pages move up.
-    """
+    """Give the arm a new page at this number; False if there is none left."""
     fresh = pages.used[_USED_PAGES]
     if PAGE * fresh >= pages.pool.size:
         return False

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["bring_back", "ranks_arms", "set_aside"]
-
 _AWAY = 1e18
 """The loss of an arm that is away: far above all that plays add up to, and its square is finite."""
 
@@ -34,13 +32,7 @@ _RANKINGS: dict[type, _Ranking] = {}
 def ranks_arms(
     state_class: type, losses: Callable[[Any], Floats], place: Callable[[Any, int, float], None]
 ) -> None:
-    """Register how the states of a leader rank their arms.
-
-    Args:
-        state_class: the class of the states.
-        losses: returns the losses by which a state compares its arms.
-        place: gives an arm such a loss, and updates all that follows from it.
-    """
+    """Register how the states of a leader rank their arms."""
     _RANKINGS[state_class] = _Ranking(losses, place)
 
 

@@ -19,8 +19,6 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 
-__all__ = ["arm_of_least_loss", "barrier_weights", "corrected_step"]
-
 _LAST_STEP = 1e-4
 """After a step of this size, relative to the distance, the error is below 1e-12."""
 _MOST_STEPS = 100
@@ -43,12 +41,7 @@ def arm_of_least_loss(losses: Floats) -> int:
 
 @inlined
 def corrected_step(step: float, bend: float) -> float:
-    """A Newton step with the second term; ``bend`` is ``-f''/2f'``, which is not negative.
-
-    Args:
-        step: the plain Newton step, ``-h/h'`` for the root of ``h``.
-        bend: the relative curvature.
-    """
+    """A Newton step with the second term; ``bend`` is ``-f''/2f'``, which is not negative."""
     # Far from the root only the plain step is known not to pass it; the second term is for nearby.
     correction = step * bend
     return step * (1.0 + correction) if abs(correction) < _LARGEST_CORRECTION else step

@@ -13,8 +13,6 @@ from armrace.kernels.generics import Eligible, Ticket, choose, distribution
 from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
 
-__all__ = ["draws_from_solution"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 

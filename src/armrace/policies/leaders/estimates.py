@@ -21,19 +21,6 @@ import numpy.typing as npt
 from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import LIMITED, declare
 
-__all__ = [
-    "LOGARITHMIC_BARRIER",
-    "TSALLIS_ENTROPY",
-    "Estimates",
-    "Solution",
-    "add_loss",
-    "exponential_weights",
-    "make_estimates",
-    "make_solution",
-    "power_weights",
-    "smallest",
-]
-
 LOGARITHMIC_BARRIER, TSALLIS_ENTROPY = 1, 2
 """Powers of ``1 / (scale * (loss - x))``."""
 

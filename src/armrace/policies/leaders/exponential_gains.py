@@ -20,19 +20,6 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import AMOUNT, Room, Span, declare, relation
 from armrace.policies.leaders.estimates import Solution, make_solution
 
-__all__ = [
-    "BONUS",
-    "EXPLORATION",
-    "LEARNING_RATE",
-    "ExponentialGains",
-    "add_bonuses",
-    "add_reward",
-    "fill_probabilities",
-    "gain_probabilities",
-    "make_gains",
-    "restart_gains",
-]
-
 BONUS, LEARNING_RATE, EXPLORATION = 0, 1, 2
 """Places in ``rates``."""
 
@@ -56,13 +43,7 @@ def find_contradictions_in_gains(
 
 
 def make_gains(arms: int, horizon: float, log_confidence: float) -> ExponentialGains:
-    """EXP3.P before its first round; ``log_confidence`` is ``ln(K/delta)``.
-
-    Args:
-        arms: the number of arms.
-        horizon: how many rounds it is tuned for.
-        log_confidence: ``ln(K/delta)``, or ``ln K`` for the form without a confidence.
-    """
+    """EXP3.P before its first round; ``log_confidence`` is ``ln(K/delta)``."""
     state = ExponentialGains(np.zeros(arms), np.zeros(3), make_solution(arms))
     restart_gains(state, horizon, log_confidence)
     return state
@@ -70,13 +51,7 @@ def make_gains(arms: int, horizon: float, log_confidence: float) -> ExponentialG
 
 @inlined
 def restart_gains(state: ExponentialGains, horizon: float, log_confidence: float) -> None:
-    """Forget all gains, and tune for ``horizon`` rounds to come.
-
-    Args:
-        state: the state.
-        horizon: how many rounds it is tuned for.
-        log_confidence: ``ln(K/delta)``, or ``ln K`` for the form without a confidence.
-    """
+    """Forget all gains, and tune for ``horizon`` rounds to come."""
     arms = state.gains.size
     for arm in range(arms):
         state.gains[arm] = 0.0

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from armrace.kernels.compiling import inlined, outlined
 from armrace.policies.leaders.barrier import arm_of_least_loss
 
-__all__ = ["hybrid_barrier_weights"]
-
 _TOLERANCE = 1e-12
 _MOST_STEPS = 100
 _MOST_JOINT_STEPS = 12
@@ -101,14 +99,6 @@ def hybrid_barrier_weights(
     weights sum to at least 1; if no other has more, to at most 1. From the latest solution, a few
     joint Newton steps of weights and multiplier are nearly always enough. Otherwise a safeguarded
     search within the bracket computes the exact weights for each multiplier.
-
-    Args:
-        expected: the loss that each arm is expected to have.
-        scales: the scale of each arm's barrier, all positive.
-        entropy: the factor of the entropy of the complement.
-        latest: the weights of the round before.
-        normaliser: the multiplier of the round before.
-        out: an array with an entry for each arm, which is overwritten.
     """
     least = expected[arm_of_least_loss(expected)]
     even = _hybrid_slope(1.0 / out.size, entropy)

@@ -25,17 +25,6 @@ from armrace.policies.leaders.absence import ranks_arms
 from armrace.policies.leaders.drawing import draws_from_solution
 from armrace.policies.leaders.estimates import Solution, make_solution
 
-__all__ = [
-    "Expectation",
-    "PredictedLosses",
-    "charge_predictions",
-    "expect_losses",
-    "make_expectation",
-    "make_predicted_losses",
-    "mean_loss",
-    "predicts_losses",
-]
-
 # The middle of [0, 1], so that a first prediction is off by 1/2 at most.
 _FIRST_PREDICTION = 0.5
 
@@ -109,9 +98,6 @@ def predicts_losses(state_class: type) -> Callable[[F], F]:
 
     The decorated function is as :func:`draws_from_solution` wants it. States have ``counts`` and
     ``estimates``; the memo of a ticket is the prediction for its arm.
-
-    Args:
-        state_class: the class of the states.
     """
 
     def register(solve: F) -> F:

@@ -22,8 +22,6 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.streams import Stream, uniform
 from armrace.policies.common.divergence import kl, lower_kl, upper_kl
 
-__all__ = ["draw_beta", "law_of_largest", "log_density", "log_peak"]
-
 Floats = npt.NDArray[np.float64]
 
 _NODES = 16
@@ -89,12 +87,7 @@ def draw_beta(first: float, second: float, stream: Stream) -> float:
 
 @inlined
 def log_peak(above: float, below: float) -> float:
-    """Logarithm of the largest density, by Stirling's series with exact remainders.
-
-    Args:
-        above: successes since the uniform prior.
-        below: failures since the uniform prior.
-    """
+    """Logarithm of the largest density, by Stirling's series with exact remainders."""
     total = above + below
     peak = math.log(total + 1.0)
     if above > 0.0 and below > 0.0:
@@ -118,14 +111,7 @@ def _remainder(count: float) -> float:
 
 @inlined
 def log_density(above: float, below: float, peak: float, x: float) -> float:
-    """Logarithm of the density at ``x`` in (0, 1), given :func:`log_peak`.
-
-    Args:
-        above: successes since the uniform prior.
-        below: failures since the uniform prior.
-        peak: the result of :func:`log_peak`.
-        x: where the density is wanted.
-    """
+    """Logarithm of the density at ``x`` in (0, 1), given :func:`log_peak`."""
     total = above + below
     return peak if total == 0.0 else peak - total * kl(above / total, x)
 
@@ -145,13 +131,7 @@ def _widest_panel(above: float, below: float, x: float) -> float:
 
 @inlined
 def law_of_largest(above: Floats, below: Floats, out: Floats) -> None:
-    """Write into ``out`` the probability that each law's draw is the largest.
-
-    Args:
-        above: successes of each arm since the uniform prior.
-        below: failures of each arm since the uniform prior.
-        out: an array with an entry for each arm, which is overwritten.
-    """
+    """Write into ``out`` the probability that each law's draw is the largest."""
     arms = above.size
     peaks, high, mass = np.empty(arms), np.empty(arms), np.empty(arms)
     stop = 0.0

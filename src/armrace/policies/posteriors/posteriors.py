@@ -30,8 +30,6 @@ from armrace.kernels.streams import Stream, uniform
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.posteriors.beta import draw_beta, law_of_largest
 
-__all__ = ["Posteriors", "make_posteriors"]
-
 
 @declare(successes=COUNT, failures=COUNT, turned=CONSTANT)
 class Posteriors(NamedTuple):
@@ -56,12 +54,7 @@ def find_contradictions_in_posteriors(
 
 
 def make_posteriors(arms: int, turned: bool) -> Posteriors:
-    """Uniform posteriors.
-
-    Args:
-        arms: the number of arms.
-        turned: whether a reward of 0 is the success.
-    """
+    """Uniform posteriors."""
     return Posteriors(
         counts=make_counts(arms),
         successes=np.zeros(arms),

@@ -11,15 +11,6 @@ from armrace.kernels.compiling import inlined, outlined
 from armrace.kernels.generics import NO_LAYER, Eligible, Ticket, make_ticket
 from armrace.policies.races.state import NEVER, Race, cell_of, layer_of
 
-__all__ = [
-    "arm_probability",
-    "arm_with_fewest_plays",
-    "choose_eligible",
-    "fallback_arm",
-    "next_arm",
-    "next_arm_or",
-]
-
 
 @inlined
 def next_arm(layer: Any) -> int:
@@ -114,13 +105,7 @@ def arm_probability(state: Race, arm: int, eligible: Eligible) -> float:
 
 @outlined
 def choose_eligible(state: Race, number: int, eligible: npt.NDArray[np.bool_]) -> Ticket:
-    """Return the ticket of a layer's next play when only some arms are eligible.
-
-    Args:
-        state: the state of a race.
-        number: the layer, from 0.
-        eligible: which arms may be chosen.
-    """
+    """Return the ticket of a layer's next play when only some arms are eligible."""
     arm, learns = _eligible_arm(state, number, eligible)
     # Several layers may play the same arm, so that its probability is the sum of their shares.
     probability = arm_probability(state, arm, eligible)

@@ -7,8 +7,6 @@ import numpy as np
 from armrace.kernels.compiling import inlined
 from armrace.policies.races.state import FOREVER, NEVER, Race, cell_of, layer_of
 
-__all__ = ["best_mean_arm", "delete_arm", "eliminate", "highest_lower_end", "lowest_upper_end"]
-
 
 @inlined
 def eliminate(state: Race, number: int) -> None:

@@ -30,20 +30,6 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.declarations import CONSTANT, declare
 from armrace.policies.common.divergence import lower_kl, upper_kl
 
-__all__ = [
-    "BERNSTEIN",
-    "HOEFFDING",
-    "KL",
-    "KL_JEFFREYS",
-    "KL_MIXTURE",
-    "PAPER",
-    "Rule",
-    "ends",
-    "make_rule",
-    "needs_squares",
-    "paper_rule",
-]
-
 # The order matters: ``ends`` takes the kinds up to BERNSTEIN to be means with a half-width.
 PAPER, HOEFFDING, BERNSTEIN, KL, KL_MIXTURE, KL_JEFFREYS = range(6)
 

@@ -9,8 +9,6 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.streams import Stream, uniform
 from armrace.policies.races.state import Race
 
-__all__ = ["draw_layer", "halving_layer_at", "layer_at", "layer_from"]
-
 _EXPONENT_OF_A_HALF, _MANTISSA = 1022, 52
 """The stored exponent of 0.5 as a double, and the number of mantissa bits below the exponent."""
 

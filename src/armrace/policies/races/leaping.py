@@ -33,18 +33,11 @@ from armrace.kernels.reward_pointers import Rewards
 from armrace.kernels.streams import Stream
 from armrace.kernels.sums import draw_reward, total_of
 from armrace.kernels.variates import binomial, geometric
+from armrace.policies.races.choices import fallback_arm, next_arm
 from armrace.policies.races.intervals import needs_squares
-from armrace.policies.races.race import (
-    Race,
-    assign_to_layer,
-    cell_of,
-    fallback_arm,
-    layer_from,
-    layer_of,
-    next_arm,
-)
-
-__all__ = ["LAWS_THAT_LEAP", "Leap", "make_leap", "make_leaper", "rounds_leapt"]
+from armrace.policies.races.layer_draws import layer_from
+from armrace.policies.races.race import assign_to_layer
+from armrace.policies.races.state import Race, cell_of, layer_of
 
 LAWS_THAT_LEAP = (BERNOULLI, FINITE, DETERMINISTIC)
 """The reward laws whose sums can be drawn without drawing each reward."""
@@ -243,12 +236,7 @@ def _fallback_has_moved(race: Race, leap: Leap) -> bool:
 
 @cache
 def make_leaper(code: str, checked: bool = False) -> Callable[..., None]:
-    """Make the compiled run that leaps, for races whose code has the fingerprint ``code``.
-
-    Args:
-        code: the fingerprint of the race's code.
-        checked: whether indices are checked.
-    """
+    """Make the compiled run that leaps, for races whose code has the fingerprint ``code``."""
 
     @entry(code, checked)
     def compiled_leaps(

@@ -20,8 +20,6 @@ from armrace.policies.races.eliminations import (
 from armrace.policies.races.intervals import PAPER
 from armrace.policies.races.state import NEVER, Race, cell_of, evidence, interval, layer_of
 
-__all__ = ["use_up_patience"]
-
 _PATIENCE = 7
 """Intervals other than the paper's are recomputed after ``n / 2^7`` further rewards."""
 _CAUTION = 0.999

@@ -41,44 +41,14 @@ from armrace.policies.races.choices import (
     next_arm,
     next_arm_or,
 )
-from armrace.policies.races.eliminations import delete_arm
 from armrace.policies.races.intervals import needs_squares
-from armrace.policies.races.layer_draws import draw_layer, halving_layer_at, layer_at, layer_from
+from armrace.policies.races.layer_draws import draw_layer
 from armrace.policies.races.patience import use_up_patience
 from armrace.policies.races.state import (
-    CELL,
-    FOREVER,
-    LAYER,
-    NEVER,
     Race,
     cell_of,
-    evidence,
-    interval,
     layer_of,
-    make_race,
 )
-
-__all__ = [
-    "CELL",
-    "FOREVER",
-    "LAYER",
-    "NEVER",
-    "Race",
-    "arm_probability",
-    "assign_to_layer",
-    "cell_of",
-    "delete_arm",
-    "draw_layer",
-    "evidence",
-    "fallback_arm",
-    "halving_layer_at",
-    "interval",
-    "layer_at",
-    "layer_from",
-    "layer_of",
-    "make_race",
-    "next_arm",
-]
 
 
 @implement(distribution, Race)

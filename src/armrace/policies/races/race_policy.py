@@ -8,9 +8,7 @@ from functools import reduce
 from typing import Any, ClassVar
 
 from armrace.policies.base import ArmView, Policy
-from armrace.policies.races.race import NEVER, Race, interval
-
-__all__ = ["RacePolicy"]
+from armrace.policies.races.state import NEVER, Race, interval
 
 
 class RacePolicy(Policy, frozen=True):

@@ -19,8 +19,6 @@ from armrace.policies.races import intervals
 from armrace.policies.races.state import Race, make_race
 from armrace.theory import SharpLayer, corruption_allowance, layer_tolerances
 
-__all__ = ["make_pooled_race", "sharp_rule"]
-
 _KINDS: dict[str, int] = {
     "hoeffding": intervals.HOEFFDING,
     "bernstein": intervals.BERNSTEIN,
@@ -83,16 +81,7 @@ def _allowances(share: Floats, pooled: bool, certainty: float) -> Floats:
 
 
 def make_pooled_race(arms: int, layers: Sequence[SharpLayer], lead: int) -> Race:
-    """Make the race of Theorems B and C: Jeffreys' intervals, pooled layers and a leader in each.
-
-    Args:
-        arms: the number of arms.
-        layers: the parameters of each layer, fastest first.
-        lead: plays of a layer's leader after each turn.
-
-    Returns:
-        The state before the first round.
-    """
+    """Make the race of Theorems B and C: Jeffreys' intervals, pooled layers, a leader in each."""
     # Copied, because rows of a transposed array are not contiguous, and compiled code has another
     # type for such arrays.
     share, designed, log_lower, log_upper, allowance = np.array(layers).T.copy()

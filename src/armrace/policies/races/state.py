@@ -28,19 +28,6 @@ from armrace.kernels.declarations import (
 from armrace.policies.races.intervals import Rule, ends, needs_squares
 from armrace.theory import layer_tolerances
 
-__all__ = [
-    "CELL",
-    "FOREVER",
-    "LAYER",
-    "NEVER",
-    "Race",
-    "cell_of",
-    "evidence",
-    "interval",
-    "layer_of",
-    "make_race",
-]
-
 NEVER = -1
 """Stands for the round and layer of an elimination that has not happened, and for no leader."""
 

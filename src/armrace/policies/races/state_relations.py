@@ -9,8 +9,6 @@ import numpy as np
 from armrace.kernels.declarations import Room, relation
 from armrace.policies.races.state import NEVER, Race
 
-__all__ = ["find_contradictions_in_race"]
-
 
 @relation(Race)
 def find_contradictions_in_race(state: Race, fresh: Race, room: Room) -> Iterator[str]:

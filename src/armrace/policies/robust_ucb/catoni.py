@@ -30,8 +30,6 @@ from armrace.policies.common.counts import Counts, count_play, make_counts, reco
 from armrace.policies.indices.argmax import comes_first, plays_next_arm
 from armrace.policies.indices.pages import PAGE, Pages, insert_page, make_pages, page_start
 
-__all__ = ["CatoniMeans", "catoni_index", "catoni_scale", "influence", "make_catoni_means"]
-
 _TIE = 1e-12
 _STEPS = 50
 _CURVATURE = 0.25
@@ -97,10 +95,6 @@ def catoni_scale(size: int, logarithm: float) -> float:
     """Return ``alpha`` for ``n`` rewards; 0 if there are too few.
 
     This is ``sqrt(A / (n (v + v A / (n - A))))`` with ``A = 4 ln t`` and ``v = 1/4``.
-
-    Args:
-        size: the number of rewards, ``n``.
-        logarithm: ``ln t``, for the round ``t``.
     """
     needed = 4.0 * logarithm
     if size < 2.0 * needed or size == 0:
@@ -215,14 +209,7 @@ def _leader(
 
 @inlined
 def catoni_index(state: CatoniMeans, arm: int, logarithm: float, scale: float) -> float:
-    """The estimate plus ``scale/sqrt(n)``, given ``ln t``.
-
-    Args:
-        state: the state.
-        arm: the arm.
-        logarithm: ``ln t``, for the round ``t``.
-        scale: the width of the bound for a single play.
-    """
+    """The estimate plus ``scale/sqrt(n)``, given ``ln t``."""
     alpha = catoni_scale(state.kept[arm], logarithm)
     estimate, error = _estimate(state, arm, alpha)
     if error > _TIE:

@@ -29,8 +29,6 @@ from armrace.policies.common.counts import Counts, count_play, make_counts, reco
 from armrace.policies.indices.argmax import make_argmax, plays_next_arm
 from armrace.policies.indices.pages import PAGE, Pages, insert_page, make_pages, page_start
 
-__all__ = ["MediansOfMeans", "make_medians_of_means", "median_of_means_index"]
-
 _VARIANCE = 0.25
 _GAPS = np.array([301, 132, 57, 23, 10, 4, 1])
 """Ciura's gaps for Shell's sort, which he found by experiment."""

@@ -25,8 +25,6 @@ from armrace.kernels.generics import (
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.indices.argmax import make_argmax, plays_next_arm
 
-__all__ = ["TruncatedMeans", "make_truncated_means", "truncated_index"]
-
 _EARLY = 72
 """More than ``2 ln t`` for any ``t`` that can be reached."""
 _NEVER = 1e300

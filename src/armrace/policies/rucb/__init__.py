@@ -18,12 +18,12 @@ from armrace.kernels.generics import (
     assign,
     learn,
 )
+from armrace.limits import Limits
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.indices.argmax import make_argmax, plays_next_arm
 from armrace.policies.indices.history_policy import HistoryPolicy
 from armrace.policies.indices.ordered import Ordered, insert, make_ordered, median
 from armrace.policies.rucb.deviation import median_deviation
-from armrace.specification import Limits
 
 __all__ = ["RUcb"]
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 from armrace.kernels.compiling import inlined
 from armrace.policies.indices.ordered import Ordered, reward_of_rank
 
-__all__ = ["median_deviation"]
-
 
 @inlined
 def median_deviation(
@@ -21,14 +19,6 @@ def median_deviation(
     """The median of the distances from ``centre``, and the rank from which to search next.
 
     ``low`` and ``high`` are cursors, ``near`` is what the last search returned.
-
-    Args:
-        ordered: the rewards of all arms.
-        arm: the arm.
-        low: the cursor that follows the lower ends.
-        high: the cursor that follows the upper ends.
-        centre: the number that distances are taken from.
-        near: the rank that the last search returned.
     """
     size = ordered.sizes[arm]
     deviation, near = _nearest_distance(ordered, arm, low, high, centre, size // 2 + 1, near)

@@ -7,23 +7,14 @@ import numpy.typing as npt
 
 from armrace.policies.base import ArmView
 from armrace.policies.common.counts import Counts
-from armrace.policies.races.race import NEVER
+from armrace.policies.races.state import NEVER
 from armrace.policies.switching.tested_eliminations import SapoState, has_switched
-
-__all__ = ["view_arms", "view_sapo"]
 
 
 def view_arms(
     counts: Counts, active: npt.NDArray[np.bool_], eliminated_at: npt.NDArray[np.int64], layer: int
 ) -> list[ArmView]:
-    """Return a layer's view of each arm.
-
-    Args:
-        counts: plays and rewards of each arm.
-        active: whether each arm is active.
-        eliminated_at: the round in which each arm was eliminated, or :data:`NEVER`.
-        layer: the number of the layer to show.
-    """
+    """Return a layer's view of each arm."""
     return [
         ArmView(
             layer=layer,

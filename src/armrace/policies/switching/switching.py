@@ -23,16 +23,6 @@ from armrace.policies.leaders.exponential_gains import (
     gain_probabilities,
 )
 
-__all__ = [
-    "AFTER_SWITCH",
-    "BEFORE_SWITCH",
-    "assign_on_a_side",
-    "choose_on_a_side",
-    "fill_a_side",
-    "learn_after_switch",
-    "share_among_active",
-]
-
 BEFORE_SWITCH, AFTER_SWITCH = 0, 1
 """Phases of tickets: which part of the policy learns from them."""
 
@@ -44,14 +34,7 @@ def fill_a_side(
     fallback: ExponentialGains,
     out: npt.NDArray[np.float64],
 ) -> None:
-    """Write into ``out`` the policy's own probabilities, or EXP3.P's after the switch.
-
-    Args:
-        switched: whether the policy has switched.
-        probabilities: its own probabilities, before the switch.
-        fallback: the state of EXP3.P.
-        out: an array with an entry for each arm, which is overwritten.
-    """
+    """Write into ``out`` the policy's own probabilities, or EXP3.P's after the switch."""
     if switched:
         fill_probabilities(fallback, out)
     else:
@@ -67,15 +50,7 @@ def choose_on_a_side(
     stream: Stream,
     eligible: Eligible,
 ) -> Ticket:
-    """Draw an arm from the policy's own probabilities, or from EXP3.P's after the switch.
-
-    Args:
-        switched: whether the policy has switched.
-        probabilities: its own probabilities, before the switch.
-        fallback: the state of EXP3.P.
-        stream: the random numbers to draw with.
-        eligible: which arms may be chosen, or ``None`` for all.
-    """
+    """Draw an arm from the policy's own probabilities, or from EXP3.P's after the switch."""
     weights = gain_probabilities(fallback) if switched else probabilities
     return choose_by_weights(weights, 1.0, stream, eligible)
 
@@ -84,14 +59,7 @@ def choose_on_a_side(
 def assign_on_a_side(
     switched: bool, fallback: ExponentialGains, counts: Counts, ticket: Ticket
 ) -> Ticket:
-    """Count a decision, and record in its ticket whether it came before or after the switch.
-
-    Args:
-        switched: whether the policy has switched.
-        fallback: the state of EXP3.P.
-        counts: plays and rewards of each arm.
-        ticket: the ticket of the decision.
-    """
+    """Count a decision, and record in its ticket whether it came before or after the switch."""
     count_play(counts, ticket.arm)
     if switched:
         add_bonuses(fallback)

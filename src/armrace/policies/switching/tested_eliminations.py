@@ -44,7 +44,7 @@ from armrace.policies.leaders.exponential_gains import (
     make_gains,
     restart_gains,
 )
-from armrace.policies.races.race import NEVER
+from armrace.policies.races.state import NEVER
 from armrace.policies.switching.switching import (
     assign_on_a_side,
     choose_on_a_side,
@@ -52,14 +52,6 @@ from armrace.policies.switching.switching import (
     learn_after_switch,
     share_among_active,
 )
-
-__all__ = [
-    "Phases",
-    "SapoState",
-    "best_active",
-    "has_switched",
-    "make_sapo",
-]
 
 _ROUNDING = 1e-9
 _SEEN, _SWITCHED_AT, _ACTIVE = 0, 1, 2
@@ -151,13 +143,7 @@ def find_contradictions_in_sapo(state: SapoState, fresh: SapoState, room: Room) 
 
 
 def make_sapo(arms: int, horizon: int, scale: float) -> SapoState:
-    """SAPO before its first round; a ``scale`` other than 1 is not covered by its proof.
-
-    Args:
-        arms: the number of arms.
-        horizon: the number of rounds that it is tuned for.
-        scale: a factor on its constants.
-    """
+    """SAPO before its first round; a ``scale`` other than 1 is not covered by its proof."""
     log_term = math.log(max(horizon, 2))
     # 272, 8 and 1280: Algorithm 5 of Schlisselberg, Lancewicki, Auer and Mansour (2025) at delay 0.
     regret = 272.0 * scale * math.sqrt(arms * horizon * log_term)

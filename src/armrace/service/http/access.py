@@ -17,12 +17,12 @@ from starlette.responses import Response
 
 from armrace.errors import InvalidParameter
 from armrace.service.engine import Engine
-from armrace.service.keyring import ApiKey, Keyring, Scope
+from armrace.service.keyring import ApiKey, Keyring
 from armrace.service.model.events import Actor
 from armrace.service.operations.inspection import ExportFile
 from armrace.service.work import Principal
 from armrace_client.errors import ArmraceError, Forbidden, TooOften, Unauthorised
-from armrace_client.operations import Operation
+from armrace_client.operations import Operation, Scope
 
 CLOSE = {"Connection": "close"}
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 408: CLOSE, 503: {"Retry-After": "1"}}

@@ -8,7 +8,7 @@ from concurrent.futures import Executor
 from contextlib import contextmanager
 
 from armrace.errors import InvalidParameter, UnknownName
-from armrace.specification import Limits, check_number
+from armrace.limits import Limits, check_number
 
 __all__ = [
     "EXECUTORS",
@@ -24,13 +24,7 @@ _WORKERS = Limits("threads or processes", 1)
 
 
 def check_executor(name: str, address: str | None, workers: int | None) -> None:
-    """Refuse an unknown executor, and an address or workers that do not fit it.
-
-    Args:
-        name: one of ``EXECUTORS``.
-        address: where a cluster runs; only clusters have one.
-        workers: the number of threads or processes; a cluster that runs already has its own.
-    """
+    """Refuse an unknown executor, and an address or workers that do not fit it."""
     if name not in EXECUTORS:
         raise UnknownName.among("executor", name, EXECUTORS)
     if address is not None and name != "dask":
@@ -43,11 +37,7 @@ def check_executor(name: str, address: str | None, workers: int | None) -> None:
 
 
 def check_workers(workers: int | None) -> None:
-    """Refuse a number of workers below 1.
-
-    Args:
-        workers: the number of threads or processes; None is one per core.
-    """
+    """Refuse a number of workers below 1."""
     if workers is not None:
         check_number("workers", workers, _WORKERS, whole=True)
 
@@ -61,11 +51,6 @@ def chosen_executor(
     With an ``address``, tasks go to the cluster of Dask that runs there, which is left
     running. Without one, a cluster is started on this machine, by default with one worker per
     core, and stopped in the end. The choice changes no figure.
-
-    Args:
-        name: one of ``EXECUTORS``.
-        address: where a cluster of Dask runs; None starts one on this machine.
-        workers: the number of workers of what is started; by default one per core.
     """
     check_executor(name, address, workers)
     count = workers or os.cpu_count() or 1
@@ -87,15 +72,7 @@ def chosen_executor(
 def running_executor(
     given: Executor | str | None, workers: int | None = None
 ) -> Iterator[Executor | None]:
-    """Yield the executor that a caller in Python has given; None stands for threads.
-
-    Args:
-        given: an executor, which is left running; or the name of one, which is started and stopped.
-        workers: the number of threads, or of processes of a named executor.
-
-    Raises:
-        InvalidParameter: it is neither a name nor an object with the method ``submit``.
-    """
+    """Yield the executor that a caller in Python has given; None stands for threads."""
     if given is None or isinstance(given, str):
         with chosen_executor(given or "threads", None, workers) as started:
             yield started

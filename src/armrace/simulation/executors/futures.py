@@ -8,16 +8,9 @@ from typing import Any
 
 from armrace.errors import InvalidParameter
 
-__all__ = ["cannot_load", "forwarded"]
-
 
 def cannot_load(place: str, error: ImportError) -> InvalidParameter:
-    """Return the refusal of workers that lack what a task imports.
-
-    Args:
-        place: where the workers are.
-        error: what importing raised there.
-    """
+    """Return the refusal of workers that lack what a task imports."""
     return InvalidParameter(
         f"the workers at {place} cannot load what they are to run ({error}); install the same "
         "version of armrace there."
@@ -32,11 +25,6 @@ def forwarded(
     """Return a future with the outcome of ``inner``, with errors translated.
 
     Cancelling it calls ``cancel``.
-
-    Args:
-        inner: the future of another library.
-        translate: turns an error of that library into one that callers know.
-        cancel: cancels the task behind ``inner``.
     """
     outer: Future[Any] = Future()
 

@@ -15,8 +15,6 @@ from armrace.simulation.executors.futures import cannot_load, forwarded
 from armrace.simulation.executors.reachability import SECONDS_TO_ANSWER, is_reachable, within
 from armrace.simulation.interrupts import deaf_children
 
-__all__ = ["dask_executor"]
-
 _SECONDS_FOR_A_WORKER = 10
 
 

@@ -14,8 +14,6 @@ from typing import Any, Self
 
 from armrace.simulation.interrupts import postponed_interrupts, shielded_children
 
-__all__ = ["ProcessPool"]
-
 _UNGUARDED = (
     "armrace: a script that starts processes must do so below `if __name__ == '__main__':`, "
     "because each process imports the script."

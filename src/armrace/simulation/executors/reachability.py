@@ -8,8 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-__all__ = ["SECONDS_TO_ANSWER", "is_reachable", "within"]
-
 SECONDS_TO_ANSWER = 5.0
 
 
