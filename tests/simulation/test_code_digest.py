@@ -14,7 +14,7 @@ from armrace.simulation import make_experiment
 from armrace.simulation.code_digest import _IDLE, experiment_code
 
 PROBE = """
-from armrace.kernels.compiling import fingerprint
+from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.dispatch import implementations
 from armrace.simulation import make_experiment
 from armrace.simulation.code_digest import experiment_code
@@ -120,7 +120,7 @@ def test_what_an_algorithm_names_in_other_files_counts(package, change):
     change("policies", "helper.py", text=call.format("deep").replace("def f", "def helper"))
     change("policies", "deep.py", text="def deep(): return 1")
     probe = """
-from armrace.kernels.compiling import fingerprint
+from armrace.kernels.fingerprints import fingerprint
 from armrace.policies.caller import f
 
 print(fingerprint([f]))
