@@ -124,7 +124,7 @@ class FaultyStore(MemoryStore):
             world.scheduler.is_locked = True
             with super().transaction(logs, creates=creates) as transaction:
                 transaction.time = world.shared_time
-                before = {log: len(each.records) for log, each in self._logs.items()}
+                before = {log: (e.records, len(e.records)) for log, e in self._logs.items()}
                 live = self._live()
                 yield transaction
                 commit = self._commit(before, live)
@@ -146,17 +146,17 @@ class FaultyStore(MemoryStore):
     def _live(self) -> dict[int, str]:
         return {n: each.entry.name for n, each in self._logs.items() if not each.entry.is_deleted}
 
-    def _commit(self, before: dict[int, int], live: dict[int, str]) -> Commit:
+    def _commit(self, before: dict[int, tuple[list[Record], int]], live: dict[int, str]) -> Commit:
         found: dict[int, list[Record]] = {}
         now = self._live()
-        deleted = [log for log in live if log not in now]
         for log, each in self._logs.items():
-            # Of a deleted log, the last record is left, which is new.
-            new = each.records[0 if log in deleted else before.get(log, 0) :]
-            if new:
+            # A log that is deleted is another object, with its last record alone.
+            records, count = before.get(log, (each.records, 0))
+            if new := records[count:]:
                 found[log] = new
-                if log not in deleted and new[0].sequence != before.get(log, 0) + 1:
+                if new[0].sequence != count + 1 and log in live:
                     self._world.differences.append(f"record {new[0].sequence} is written twice")
+        deleted = [log for log in live if log not in now]
         return Commit(found, {n: name for n, name in now.items() if n not in live}, deleted)
 
 
