@@ -13,7 +13,7 @@ from typing import Any
 
 from evidence_tables import with_evidence
 from service_pages import error_page, service_page
-from signature_pages import signature_page
+from signature_pages import LAST_IN_SEARCH, signature_page
 from typer.main import get_command
 
 from armrace.adversaries import ADVERSARIES
@@ -58,30 +58,36 @@ _CORRUPTIONS = (0, 100, 1_000, 10_000)
 
 _POLICIES = """# Policies
 
-By name, with the parameters that `--set` and the classes of `armrace.policies` take. T is the
-horizon, K the number of arms, C the corruption; an arm's gap is the best arm's mean minus its own.
-Which one to take: [Choose a policy](../guide/choose-a-policy.md). The docstring of each class has
-all rules and remarks: `help(armrace.policies.SharpRace)`.
+By name, with the parameters that `--set` and the classes of `armrace.policies` take. Which one to
+take: [Choose a policy](../guide/choose-a-policy.md). How each one decides, and what is proven in
+general: [Rules](rules.md).
 
-The table has what `guarantee` of each class proves with all constants, on the pseudo-regret: ten
-arms, nine gaps of 0.1, T = 10^9, of 10^8 that can be lost. "nothing" means that the bound says
-nothing at this size; an empty row, that no constants are computed.
+What `guarantee` of a class proves with all constants, on the pseudo-regret: ten arms, nine gaps of
+0.1, T = 10^9, of 10^8 that can be lost, under a corruption of C. "nothing" means that the bound
+says nothing at this size. Policies that are not in the table compute no constants.
 """
 _ATTACKS = """# Attacks
 
 By name, with the parameters that `--attack-set` and the classes of `armrace.adversaries` take. An
-attack never spends more than its budget: see [the model](../guide/the-model.md#the-budget). The
-docstring of each class has all rules and remarks: `help(armrace.adversaries.SwapBest)`.
+attack never spends more than its budget: see [the model](../guide/the-model.md#the-budget). What
+each one does in detail: [Rules](rules.md#attacks). Those marked * look at the learner's
+distribution.
 """
 _ENVIRONMENTS = """# Environments
 
 Where the honest rewards come from: classes of `armrace.environments`. A list of means in place
 of an environment stands for `bernoulli` arms.
 """
+_RULES = """# Rules of policies and attacks
+
+What each one does, from the docstrings of the classes. T is the horizon, K the number of arms, C
+the corruption; an arm's gap is the best arm's mean minus its own. Parameters with defaults and
+limits: [Policies](policies.md), [Attacks](attacks.md), [Environments](environments.md).
+"""
 _COMMANDS = """# Command line
 
-Every command says what it takes with `--help`. Bad input is refused with one sentence on standard
-error and exit code 2; nothing is overwritten then.
+`armrace COMMAND --help` says more about a command, with examples. Bad input is refused with one
+sentence on standard error and exit code 2; nothing is overwritten then.
 """
 
 
@@ -128,13 +134,12 @@ def names_table() -> str:
 
 def _section(member: type[Specification]) -> str:
     home = member.__module__.rsplit(".", 1)[0]
-    lines = [f"## `{member.tag()}`", "", f"`{home}.{member.__name__}`", ""]
-    lines += [_prose(inspect.getdoc(member) or ""), ""]
-    if getattr(member, "sees_weights", False):
-        lines += ["It looks at the learner's distribution.", ""]
-    lines += [*_parameters(member), ""]
-    if member.source_note:
-        lines += [f"**Checked: {_KINDS[member.source_kind]}.** {member.source_note}", ""]
+    star = " *" if getattr(member, "sees_weights", False) else ""
+    documentation = inspect.getdoc(member) or ""
+    lines = [f"## `{member.tag()}`", "", f"`{home}.{member.__name__}`{star}", ""]
+    lines += [documentation.partition("\n\n")[0], "", *_parameters(member)]
+    if member.source_kind not in ("", "ours"):
+        lines += [f"Checked {_KINDS[member.source_kind]}: {member.source_note}", ""]
     if member.reference:
         lines += [f"Reference: {member.reference}.", ""]
     return "\n".join(lines)
@@ -145,10 +150,10 @@ def _guarantees(policies: dict[str, Any]) -> Iterator[str]:
     yield f"| policy | holds | {' | '.join(f'C = {c:,}' for c in _CORRUPTIONS)} |"
     yield f"|---|---|{'---:|' * len(_CORRUPTIONS)}"
     for tag, member in policies.items():
-        cells = [""] * (1 + len(_CORRUPTIONS))
         if member.guarantee is not Policy.guarantee:
             cells = list(_proven(member))
-        yield f"| [`{tag}`](#{tag}) | {' | '.join(cells)} |"
+            if cells.count("") < len(_CORRUPTIONS):
+                yield f"| [`{tag}`](#{tag}) | {' | '.join(cells)} |"
 
 
 def _proven(member: type[Policy]) -> Iterator[str]:
@@ -170,24 +175,30 @@ def _told(member: type[Policy], corruption: float) -> dict[str, float]:
     return {"corruption": float(corruption)} if "corruption" in names else {}
 
 
-def _prose(documentation: str) -> str:
-    """What a docstring says first: its summary, and the rule or what is proven."""
-    paragraphs = documentation.split("\n\n")[:2]
-    return "\n\n".join(text for text in paragraphs if not text.startswith(">>>"))
-
-
 def _parameters(member: type[Specification]) -> Iterator[str]:
     parameters = member.parameters()
     if not parameters:
-        yield "It has no parameters."
         return
-    yield "| parameter | type | default | limits | meaning |"
-    yield "|---|---|---|---|---|"
+    yield "| parameter | default | limits | meaning |"
+    yield "|---|---|---|---|"
     for parameter in parameters:
         kind = parameter.type.replace("numpy.", "").replace(" | ", " or ")
         default = "" if parameter.default is None else f"{parameter.default}"
-        cells = (f"`{parameter.name}`", kind, default, parameter.limits, parameter.meaning)
-        yield f"| {' | '.join(cells)} |"
+        limits = parameter.limits or kind
+        yield f"| `{parameter.name}` | {default} | {limits} | {parameter.meaning} |"
+    yield ""
+
+
+def rules_page() -> str:
+    """A page on which mkdocstrings shows the docstrings of all members of the catalogues."""
+    lines = [LAST_IN_SEARCH, _NOTICE, _RULES]
+    catalogues = {"Policies": POLICIES, "Attacks": ADVERSARIES, "Environments": ENVIRONMENTS}
+    for title, catalogue in catalogues.items():
+        lines += [f"## {title}", ""]
+        for member in _shipped(catalogue).values():
+            lines += [f"::: {member.__module__}.{member.__name__}", "    options:"]
+            lines += ["      members: false", "      show_root_full_path: false", ""]
+    return "\n".join(lines)
 
 
 def commands() -> dict[str, Any]:
@@ -218,7 +229,10 @@ def _shared_options() -> dict[tuple[str, ...], Any]:
 def _command_section(name: str, command: Any, shared: dict[tuple[str, ...], Any]) -> str:
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     usage = " ".join([name, *(p.metavar or p.name.upper() for p in arguments)])
-    lines = [f"## `armrace {usage}`", "", _plain(command.help), ""]
+    lines = [f"## `armrace {usage}`", "", _plain(command.help).partition("\n\n")[0], ""]
+    if name == "serve":
+        lines += ["Options: [settings of the server](service.md#settings-of-the-server).", ""]
+        return "\n".join(lines)
     for argument in arguments:
         default = f" By default `{argument.default}`." if argument.default else ""
         lines += [f"`{argument.metavar}`: {_plain(argument.help)}{default}", ""]
@@ -227,9 +241,6 @@ def _command_section(name: str, command: Any, shared: dict[tuple[str, ...], Any]
     others = [_option_cells(option)[0] for option in options if option not in own]
     lines += [*_options(own), ""] if own else []
     lines += [f"[Shared](#shared-options): {', '.join(others)}."] if others else []
-    examples = [part for part in _plain(command.epilog).split("\n\n") if part[:8] == "armrace "]
-    if examples:
-        lines += ["", "Examples:", "", "```text", *examples, "```"]
     return "\n".join([*lines, ""])
 
 
@@ -280,6 +291,7 @@ def pages() -> dict[Path, str]:
         PAGES / "policies.md": catalogue_page(_POLICIES, POLICIES),
         PAGES / "attacks.md": catalogue_page(_ATTACKS, ADVERSARIES),
         PAGES / "environments.md": catalogue_page(_ENVIRONMENTS, ENVIRONMENTS),
+        PAGES / "rules.md": rules_page(),
         PAGES / "command-line.md": command_page(),
         PAGES / "service.md": service_page(_NOTICE, commands()["serve"]),
         PAGES / "errors.md": error_page(_NOTICE),

@@ -22,8 +22,9 @@ _SERVICE = """# Service
 
 What [`armrace serve`](../guide/serving.md) offers over HTTP. Each endpoint is an operation with a
 method of the same arguments in Python: of `Client` and `AsyncClient`, and of the service
-[in the process](../guide/deciding-durably.md). Bodies and answers are JSON; addresses and fields
-are those of `/openapi.json`.
+[in the process](../guide/deciding-durably.md). Bodies and answers are JSON. A field whose default
+is "required" in the [list of fields](#fields-of-requests) must be given. The running server has
+the same as `/docs` and, with the types of all answers, as `/openapi.json`.
 """
 _ERRORS = """# Errors
 
@@ -41,6 +42,8 @@ _PLAIN = {
     "GET /docs": "The endpoints as a page",
 }
 """Addresses that are not part of the OpenAPI document."""
+_MEMBERS = ("Reward", "Visit", "LeasedVisit")
+"""What lists in requests hold."""
 _MODULES = ("armrace_client.answers", "armrace_client.operations", "armrace.service.http.access")
 """Where bodies, their members and answers are declared."""
 
@@ -58,13 +61,21 @@ def service_page(notice: str, serve: Any) -> str:
         serve: the command, whose options are the settings of the server.
     """
     document = make_document("")
-    lines = [notice, _SERVICE, "## Endpoints", "", *_overview(), ""]
+    schemas = document["components"]["schemas"]
+    lines = [notice, _SERVICE, "## Endpoints", ""]
+    fields: dict[tuple[str, str], dict[str, list[str]]] = {}
     for endpoint in _endpoints():
         operation = document["paths"][endpoint.path][endpoint.route.method.lower()]
-        lines += [*_endpoint(endpoint, operation, document["components"]["schemas"]), ""]
-    lines += ["## Settings of an experiment", "", *_experiment_settings(), ""]
+        lines += [*_endpoint(endpoint, operation, schemas, fields), ""]
+    lines += ["### Others", "", "| address | what it answers |", "|---|---|"]
+    lines += [f"| `{address}` | {meaning} |" for address, meaning in _PLAIN.items()]
+    for name in _MEMBERS:
+        _collect(fields, f"`{name}`", schemas[name], _field_meanings()[name])
+    lines += ["", "## Settings of an experiment", "", *_experiment_settings(), ""]
     lines += ["## Settings of the server", "", *_server_settings(serve), ""]
-    lines += ["## Members and answers", "", *_schemas(document["components"]["schemas"])]
+    members = {name: schemas[name]["properties"] for name in _MEMBERS}
+    lines += ["## Fields of requests", "", *_fields(fields, members), ""]
+    lines += ["## Answers", "", *_answers(schemas)]
     return "\n".join(lines)
 
 
@@ -73,80 +84,100 @@ def _endpoints() -> list[Endpoint]:
     return [*ENDPOINTS, EVENTS]
 
 
-def _heading(endpoint: Endpoint) -> str:
-    return f"{endpoint.route.method} {endpoint.path}"
-
-
-def _overview() -> Iterator[str]:
-    yield "| address | what it does | in Python | scope |"
-    yield "|---|---|---|---|"
-    for endpoint in _endpoints():
-        heading = _heading(endpoint)
-        anchor = re.sub(r"[^\w-]", "", heading.lower().replace(" ", "-"))
-        summary = endpoint.description.partition(". ")[0].rstrip(".")
-        method = f"`{endpoint.name}`" if endpoint.path == endpoint.kind.route.path else ""
-        yield f"| [`{heading}`](#{anchor}) | {summary} | {method} | `{endpoint.route.scope}` |"
-    for address, meaning in _PLAIN.items():
-        yield f"| `{address}` | {meaning} | | |"
-
-
 def _endpoint(
-    endpoint: Endpoint, operation: dict[str, Any], schemas: dict[str, Any]
+    endpoint: Endpoint,
+    operation: dict[str, Any],
+    schemas: dict[str, Any],
+    fields: dict[tuple[str, str], dict[str, list[str]]],
 ) -> Iterator[str]:
-    yield f"### `{_heading(endpoint)}`"
+    yield f"### `{endpoint.route.method} {endpoint.path}`"
     yield ""
-    more = endpoint.description.partition(". ")[2]
-    if more:
-        yield more
-        yield ""
-    asked = {
-        each["name"]: each["schema"] for each in operation["parameters"] if each["in"] == "query"
-    }
-    required: list[str] = []
-    if "requestBody" in operation:
-        body = schemas[f"{endpoint.kind.__name__}Body"]
-        asked, required = body["properties"], body["required"]
+    route = endpoint.kind.route
+    if endpoint.path != route.path and endpoint is not EVENTS:
+        yield f"As `{route.method} {route.path}`."
+        return
+    yield f"{endpoint.description.rstrip('.')}."
+    yield ""
+    method = "" if endpoint is EVENTS else f"In Python `{endpoint.name}`. "
+    asked = _asked(endpoint, operation, schemas)
     if issubclass(endpoint.kind, Ruling):
-        yield "Body: the fields of a [`Ruling`](#ruling)" + _rulings_own(asked)
-        yield ""
-    elif asked:
-        yield from _fields("query" if endpoint.route.method == "GET" else "body", asked, required)
-        yield ""
+        own = [name for name in asked["properties"] if name not in Ruling.__struct_fields__]
+        takes = "Takes what [selects visits](#selection-of-visits)"
+        takes += "".join(f", and `{name}`" for name in own) + ". "
+        asked["properties"] = {name: asked["properties"][name] for name in own}
+    elif endpoint.kind is Create:
+        takes = "Takes the [settings](#settings-of-an-experiment). "
+    else:
+        names = ", ".join(f"`{name}`" for name in asked["properties"])
+        takes = f"Takes {names}. " if names else ""
+    if endpoint.kind is not Create:
+        _collect(fields, f"`{endpoint.name}`", asked, {})
     answer = operation["responses"][str(endpoint.route.status)]["content"]
     kinds = [
         _type(content["schema"]) + ("" if media == "application/json" else f" as `{media}`")
         for media, content in answer.items()
     ]
-    yield f"Answer: {' or '.join(kinds)}."
+    scope = f"Scope `{endpoint.route.scope}`."
+    yield f"{method}{takes}Answers {' or '.join(kinds)}. {scope}"
 
 
-def _rulings_own(fields: dict[str, Any]) -> str:
-    """The fields that a ruling has beside those of all."""
-    own = [each for each in fields if each not in Ruling.__struct_fields__]
-    told = [f"`{each}`, {_type(fields[each])}: {fields[each]['description']}" for each in own]
-    return f", and {' '.join(told)}" if own else "."
+def _asked(
+    endpoint: Endpoint, operation: dict[str, Any], schemas: dict[str, Any]
+) -> dict[str, Any]:
+    """The fields that an endpoint takes in its query or body, and which it requires."""
+    if "requestBody" in operation:
+        return dict(schemas[f"{endpoint.kind.__name__}Body"])
+    query = {
+        each["name"]: each["schema"] for each in operation["parameters"] if each["in"] == "query"
+    }
+    return {"properties": query, "required": []}
+
+
+def _collect(
+    fields: dict[tuple[str, str], dict[str, list[str]]],
+    user: str,
+    schema: dict[str, Any],
+    meanings: dict[str, str],
+) -> None:
+    """Add the fields of a request to the list, which has each meaning of a name once."""
+    for name, kind in schema["properties"].items():
+        default = "required" if name in schema["required"] else f"`{json.dumps(kind['default'])}`"
+        meaning = kind.get("description", meanings.get(name, ""))
+        cells = f"{_type(kind)} | {default} | {meaning}"
+        fields.setdefault((name, meaning), {}).setdefault(cells, []).append(user)
 
 
 def _fields(
-    title: str,
-    properties: dict[str, Any],
-    required: list[str],
-    meanings: dict[str, str] | None = None,
+    fields: dict[tuple[str, str], dict[str, list[str]]], members: dict[str, Iterable[str]]
 ) -> Iterator[str]:
-    """A table of fields, which say themselves what they mean, or have it said."""
-    yield f"| {title} | type | default | meaning |"
+    yield "| field | type | default | meaning |"
     yield "|---|---|---|---|"
-    for field, kind in properties.items():
-        default = "required" if field in required else f"`{json.dumps(kind.get('default'))}`"
-        meaning = kind.get("description", (meanings or {}).get(field, ""))
-        yield f"| `{field}` | {_type(kind)} | {default} | {meaning} |"
+    often = [name for name, _ in fields]
+    for (name, _), rows in sorted(fields.items()):
+        for cells, users in rows.items():
+            several = often.count(name) > 1 or len(rows) > 1
+            of = f" ({', '.join(dict.fromkeys(users))})" if several else ""
+            yield f"| `{name}` | {cells}{of} |"
+    yield ""
+    for member, names in members.items():
+        yield f"A `{member}` has {', '.join(f'`{name}`' for name in names)}."
+    yield ""
+    yield "### Selection of visits"
+    yield ""
+    yield _plain(inspect.getdoc(Ruling) or "")
+    yield ""
+    schema = make_document("")["components"]["schemas"][f"{Retract.__name__}Body"]
+    yield "| field | type | meaning |"
+    yield "|---|---|---|"
+    for name, kind in schema["properties"].items():
+        yield f"| `{name}` | {_type(kind)} | {kind['description']} |"
 
 
 def _type(schema: dict[str, Any]) -> str:
     """A schema in words, with links to the tables of fields."""
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[1]
-        return f"[`{name}`](#{name.lower()})"
+        return f"`{name}`" if name in _MEMBERS else f"[`{name}`](#{name.lower()})"
     if "anyOf" in schema:
         return " or ".join(_type(each) for each in schema["anyOf"])
     if "enum" in schema:
@@ -161,21 +192,28 @@ def _type(schema: dict[str, Any]) -> str:
     return "nothing" if kind == "null" else str(kind)
 
 
-def _schemas(schemas: dict[str, Any]) -> Iterator[str]:
+def _answers(schemas: dict[str, Any]) -> Iterator[str]:
+    """What each kind of answer holds; fields that explain themselves are only named."""
     meanings = _field_meanings()
     bodies = {f"{each.kind.__name__}Body" for each in _endpoints()}
-    schemas = schemas | {
-        "Ruling": schemas[f"{Retract.__name__}Body"] | {"description": inspect.getdoc(Ruling)}
-    }
-    for name, schema in sorted(schemas.items()):
-        if name not in bodies:
-            properties, required = schema["properties"], schema["required"]
-            yield f"### `{name}`"
-            yield ""
-            yield _plain(schema.get("description", ""))
-            yield ""
-            yield from _fields("field", properties, required, meanings.get(name))
-            yield ""
+    for name in sorted(schemas.keys() - bodies - set(_MEMBERS)):
+        yield f"### `{name}`"
+        yield ""
+        fields = [
+            _member(field, kind, meanings.get(name, {}).get(field, ""))
+            for field, kind in schemas[name]["properties"].items()
+        ]
+        yield f"{_plain(schemas[name].get('description', ''))} {'; '.join(fields)}."
+        yield ""
+
+
+def _member(field: str, kind: dict[str, Any], meaning: str) -> str:
+    """A field of an answer, with what is not plain from its name."""
+    of = re.findall(r"\[`.*?`\]\(.*?\)|`.*?`", _type(kind))
+    meaning = kind.get("description", meaning).rstrip(".")
+    told = [", ".join(of)] if of else []
+    told += [meaning[0].lower() + meaning[1:]] if meaning else []
+    return f"`{field}`" + (f" ({'; '.join(told)})" if told else "")
 
 
 def _field_meanings() -> dict[str, dict[str, str]]:

@@ -2,49 +2,61 @@
 
 from __future__ import annotations
 
-_LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.3\n---\n"
+from inspect import getmro
+from typing import Any
+
+import armrace
+import armrace_client
+from armrace import forensics, offline, online, planning, service, verification
+
+LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.3\n---\n"
 _SIGNATURES = """# Signatures
 
-The main functions and classes with all parameters, from their docstrings. [Python](python.md) lists
-every public name.
+The main functions and classes with all arguments and members, from their docstrings.
+[Python](python.md) lists every public name.
 """
-_ROOMS = {
+SHOWN: dict[str, tuple[Any, ...]] = {
     "Simulation": (
-        "armrace.simulation.simulate.simulate",
-        "armrace.simulation.simulate.compare",
-        "armrace.simulation.results.Result",
-        "armrace.simulation.comparison.Comparison",
-        "armrace.compilation.warm_up",
+        armrace.simulate,
+        armrace.compare,
+        armrace.Result,
+        armrace.Comparison,
+        armrace.warm_up,
     ),
-    "The red team": ("armrace.red_team.hunt.redteam", "armrace.red_team.verdict.Verdict"),
-    "Live use": ("armrace.online.learner.Learner",),
+    "The red team": (armrace.redteam, armrace.Verdict),
+    "Logs of other systems": (offline.open_log, offline.Log, offline.replay, offline.Replay),
+    "Live use": (online.Learner,),
+    "Audits": (forensics.audit, forensics.Audit),
     "The service": (
-        "armrace.service.opening.open",
-        "armrace.service.service.Service",
-        "armrace_client.clients.Client",
+        armrace.open,
+        service.Service,
+        armrace_client.Client,
+        armrace_client.LeasedExperiment,
     ),
     "Planning and verifying": (
-        "armrace.planning.question.make_question",
-        "armrace.verification.verify.verify",
+        planning.make_question,
+        planning.Plan,
+        verification.verify,
+        verification.Verification,
     ),
-    "Your own": (
-        "armrace.policies.base.Policy",
-        "armrace.adversaries.base.Adversary",
-        "armrace.catalogue.register",
-    ),
+    "Your own": (armrace.Policy, armrace.Adversary, armrace.register),
 }
-_WITH_INHERITED = {"armrace.online.learner.Learner"}
-"""Classes of which some public methods are defined in a base class that is not public itself."""
+"""What the page shows, by topic."""
+
+_PLAIN_RECORDS = (offline.Replay, verification.Verification)
+"""Records whose fields explain themselves."""
 
 
 def signature_page(notice: str) -> str:
     """A page with a directive of mkdocstrings for each name."""
-    lines = [_LAST_IN_SEARCH, notice, _SIGNATURES]
-    for title, names in _ROOMS.items():
+    lines = [LAST_IN_SEARCH, notice, _SIGNATURES]
+    for title, things in SHOWN.items():
         lines += [f"## {title}", ""]
-        for name in names:
-            lines += [f"::: {name}"]
-            if name in _WITH_INHERITED:
+        for thing in things:
+            lines += [f"::: {thing.__module__}.{thing.__qualname__}"]
+            bases = getmro(thing)[1:] if isinstance(thing, type) else ()
+            if any(base.__module__.startswith(("armrace.", "armrace_client.")) for base in bases):
                 lines += ["    options:", "      inherited_members: true"]
+                lines += ["      show_if_no_docstring: true"] if thing in _PLAIN_RECORDS else []
             lines += [""]
     return "\n".join(lines)

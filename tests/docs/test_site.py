@@ -13,7 +13,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
+import armrace
+from armrace.online import Learner
+from armrace.planning import Plan
+from armrace.service import Service
+from armrace.verification import Verification
+from armrace_client import Client, LeasedExperiment
 from browsing import DESK, PHONE, chromium, overflow, severe_violations
+from docs.test_completeness import named_in
 
 DOCS = Path(__file__).parents[2] / "docs"
 THEORY = ("theory.html", "errata.html")
@@ -114,6 +121,32 @@ def test_it_builds_without_warnings_and_stands_alone(site: Path) -> None:
     assert pages
     for page in pages:
         assert not EXTERNAL_ASSET.search(page.read_text(encoding="utf-8")), page.name
+
+
+MEMBERS = [
+    armrace.Result,
+    armrace.Comparison,
+    armrace.Replay,
+    Client,
+    Learner,
+    LeasedExperiment,
+    Plan,
+    Service,
+    Verification,
+]
+
+
+@pytest.mark.parametrize("kind", MEMBERS)
+def test_every_attribute_is_described(site: Path, kind: type) -> None:
+    """On the page of signatures, or, operations of the service, on its page."""
+    page = (site / "reference" / "signatures.html").read_text(encoding="utf-8")
+    full = f"{kind.__module__}.{kind.__qualname__}."
+    described = {each.removeprefix(full) for each in re.findall(r'id="([\w.]+)"', page)}
+    for name in ("service", "python"):
+        described |= named_in((DOCS / "reference" / f"{name}.md").read_text(encoding="utf-8"))
+    own = [base for base in kind.__mro__ if base.__module__.startswith(("armrace.", "armrace_"))]
+    names = {name for base in own for name in vars(base) if not name.startswith("_")}
+    assert names - {"from_outcomes"} <= described
 
 
 def test_every_page_is_in_the_navigation(site: Path) -> None:
