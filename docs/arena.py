@@ -17,8 +17,15 @@ import polars as pl
 from armrace.formatting import count, figure
 from armrace.red_team.campaign import WORST_CELL, worst_frame, worst_standings, worst_verdict
 from armrace.reports.text import LEADERBOARD_COLUMNS
-from armrace.simulation.arena import FORMS, Grid, load_cells, run_arena
-from armrace.simulation.leaderboard import leaderboard, verdict, worst_cases
+from armrace.simulation.arena import (
+    GRIDS,
+    Grid,
+    leaderboard,
+    load_cells,
+    run_arena,
+    verdict,
+    worst_cases,
+)
 
 SHORT = Grid(horizon=20_000, replications=5)
 """All policies and attacks, in runs just long enough to rank policies."""
@@ -32,7 +39,7 @@ def main(form: str, folder: str) -> None:
     if form == "short":
         figures = run_arena(SHORT, Path(folder), workers=1, report=_say)
     else:
-        figures = load_cells(FORMS[form], Path(folder))
+        figures = load_cells(GRIDS[form], Path(folder))
     board = leaderboard(figures)
     print(f"{verdict(board)}\n")
     rows = [

@@ -14,8 +14,8 @@ import armrace
 from armrace.formatting import figure
 from armrace.policies import POLICIES, Policy
 from armrace.simulation import make_experiment
+from armrace.simulation.arena import ATTACKS as ARENA_ATTACKS
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
-from armrace.simulation.arena_attacks import ATTACKS as ARENA_ATTACKS
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.parallel import run_all
 from armrace.statistics import clopper_pearson

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import armrace
-from armrace.simulation.audit_summaries import AuditSummary
+from armrace.simulation.results import AuditSummary
 
 LEVEL = 0.05
 HONEST_RUNS, HONEST_HORIZON = 2000, 10_000

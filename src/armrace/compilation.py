@@ -10,8 +10,7 @@ from armrace.errors import InvalidParameter
 from armrace.online import Learner
 from armrace.online.compilation import compile_learner, learner_is_stored
 from armrace.policies import POLICIES, Policy
-from armrace.simulation.compilation import units_for
-from armrace.simulation.compilers import Unit, compile_units
+from armrace.simulation.compilation import Unit, compile_units, units_for
 from armrace.simulation.experiment import make_experiment
 from armrace.specification import is_importable, is_list
 

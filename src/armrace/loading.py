@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from armrace.errors import DamagedFile
-from armrace.simulation.archives import load_comparison
 from armrace.simulation.storage import load as load_result
+from armrace.simulation.storage import load_comparison
 
 
 def load(path: str | Path) -> Any:

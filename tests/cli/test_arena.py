@@ -13,7 +13,7 @@ from armrace.cli.main import run
 from armrace.red_team.target import EFFORTS, Effort
 from armrace.reports import arena as pages
 from armrace.simulation import sweeps
-from armrace.simulation.arena import FORMS
+from armrace.simulation.arena import GRIDS
 
 ENVIRONMENTS = ("one-better", "two-arms")
 SMALL = ["arena", "--quick", "--policies", "ucb1,exp3", "--replications", "1"]
@@ -23,8 +23,8 @@ SMALL = ["arena", "--quick", "--policies", "ucb1,exp3", "--replications", "1"]
 def _few_environments() -> Iterator[None]:
     """A hundred arms take as long as all other environments of the quick form."""
     with pytest.MonkeyPatch.context() as patch:
-        few = msgspec.structs.replace(FORMS["quick"], environments=ENVIRONMENTS)
-        patch.setitem(FORMS, "quick", few)
+        few = msgspec.structs.replace(GRIDS["quick"], environments=ENVIRONMENTS)
+        patch.setitem(GRIDS, "quick", few)
         yield
 
 

@@ -156,7 +156,7 @@ def test_a_comparison_takes_an_environment_and_a_measure(monkeypatch: pytest.Mon
 def test_all_are_all_in_the_arena(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     page = str(tmp_path / "arena.html")
     grid = asked(monkeypatch, arena, "_play", ["arena", "--policies", "all", "--report", page])
-    assert grid == played.FORMS["usual"]
+    assert grid == played.GRIDS["usual"]
 
 
 def test_all_are_all_in_a_verification(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from armrace.cli.main import run as run_here
 from armrace.red_team.target import EFFORTS
-from armrace.simulation.arena import FORMS, Grid
+from armrace.simulation.arena import GRIDS, Grid
 from armrace.simulation.scenarios import SCENARIOS
 from armrace.verification.verify import verify
 from cli.test_redteam import TINY
@@ -170,7 +170,7 @@ def test_commands_run(
     page: Path, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(FORMS, "quick", SMALL_ARENA)
+    monkeypatch.setitem(GRIDS, "quick", SMALL_ARENA)
     monkeypatch.setitem(EFFORTS, "quick", TINY)
     monkeypatch.setattr(sys.modules[verify.__module__], "QUICK", SHORT)
     for name, scenario in SHORT_SCENARIOS.items():

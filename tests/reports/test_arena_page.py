@@ -8,8 +8,7 @@ import pytest
 from armrace.formatting import figure
 from armrace.red_team.campaign import worst_frame
 from armrace.reports.arena import STEPS, arena_plots, heat_class, heat_maps, render_arena
-from armrace.simulation.arena import Grid, run_arena
-from armrace.simulation.leaderboard import relative_regret
+from armrace.simulation.arena import Grid, relative_regret, run_arena
 from reports.test_page import assert_only_own_script, outline
 
 GRID = Grid(

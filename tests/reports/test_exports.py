@@ -29,7 +29,7 @@ from armrace.reports.redteam import redteam_plots, redteam_specification, render
 from armrace.reports.replay import replay_specification
 from armrace.reports.verification import render_verification
 from armrace.simulation import Comparison
-from armrace.simulation.archives import load_comparison
+from armrace.simulation.storage import load_comparison
 from reports.conftest import GRID, TINY, Results
 from reports.test_page import outline
 

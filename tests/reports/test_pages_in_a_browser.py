@@ -12,7 +12,7 @@ import armrace
 from armrace.reports.arena import heat_maps
 from armrace.reports.kit import document, rerun_section
 from armrace.reports.theme import DARK, LIGHT
-from armrace.simulation.arena import FORMS
+from armrace.simulation.arena import GRIDS
 from armrace.simulation.scenarios import USUAL_POLICIES, find_scenario
 from browsing import DESK, PHONE, overflow, severe_violations
 
@@ -136,7 +136,7 @@ def test_a_command_breaks_between_its_words_and_is_copied_as_it_is(browser, tmp_
 
 @pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
 def test_the_heat_maps_of_the_whole_arena_are_legible(browser, tmp_path, size):
-    grid = FORMS["usual"]
+    grid = GRIDS["usual"]
     policies = list(grid.policies)
     rows = [
         (*cell[1:], policy, grid.replications, 10.0 * place, 1.0, 1.0 + place)

@@ -9,10 +9,19 @@ import pytest
 from armrace.errors import UnwritableOutput
 from armrace.policies import POLICIES
 from armrace.simulation import arena, sweeps
-from armrace.simulation.archives import pack, unpack
-from armrace.simulation.arena import FORMS, Grid, load_cells, run_arena
-from armrace.simulation.arena_attacks import ATTACKS, make_arena_attack
-from armrace.simulation.leaderboard import leaderboard, relative_regret, verdict, worst_cases
+from armrace.simulation.arena import (
+    ATTACKS,
+    GRIDS,
+    Grid,
+    leaderboard,
+    load_cells,
+    make_arena_attack,
+    relative_regret,
+    run_arena,
+    verdict,
+    worst_cases,
+)
+from armrace.simulation.storage import pack, unpack
 
 TINY = Grid(
     horizon=60,
@@ -38,18 +47,18 @@ def played(monkeypatch):
 
 
 def test_the_grid_is_as_large_as_promised():
-    grid = FORMS["usual"]
+    grid = GRIDS["usual"]
     assert len(grid.environments) >= 6
     assert len(grid.attacks) >= 6
     assert grid.policies == tuple(POLICIES)
-    assert (grid.horizon, FORMS["full"].horizon) == (10**5, 10**6)
+    assert (grid.horizon, GRIDS["full"].horizon) == (10**5, 10**6)
     cells = list(grid.cells())
     assert len(cells) == 6 * (1 + 2 * len(ATTACKS))
     assert {cell.budget for cell in cells} == {0.0, 316.0, 5623.0}
 
 
 def test_every_policy_plays_every_cell_and_costly_distributions_are_refreshed_now_and_then():
-    for cell in FORMS["quick"].cells():
+    for cell in GRIDS["quick"].cells():
         looks = make_arena_attack(cell.attack, cell.budget).sees_weights
         found = {each.policy.tag(): each.refresh for each in cell.experiments()}
         assert set(found) == set(POLICIES)
@@ -213,8 +222,8 @@ def test_verdict_names_the_leaders_and_who_is_not_judged():
 
 
 def test_a_smoke_test_announces_no_leader():
-    assert FORMS["quick"].is_smoke_test
-    assert not FORMS["usual"].is_smoke_test
+    assert GRIDS["quick"].is_smoke_test
+    assert not GRIDS["usual"].is_smoke_test
     words = verdict(leaderboard(FIGURES), smoke_test=True)
     assert words.startswith("This is a smoke test")
     assert "leads" not in words

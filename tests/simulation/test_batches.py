@@ -3,7 +3,7 @@
 import pytest
 
 from armrace.simulation import make_experiment
-from armrace.simulation.batches import Batch, Batches
+from armrace.simulation.parallel import Batch, Batches
 
 
 def experiments(*horizons):

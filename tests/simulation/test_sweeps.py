@@ -15,8 +15,8 @@ from armrace.errors import DamagedFile, UnwritableOutput, WorkersLost
 from armrace.files.locks import locked
 from armrace.simulation import make_experiment, sweeps
 from armrace.simulation.replication import run_replication
-from armrace.simulation.result_store import StoredResult
 from armrace.simulation.simulate import run_experiments
+from armrace.simulation.storage import StoredResult
 from armrace.simulation.sweeps import finished_cells, run_sweep
 
 

@@ -105,7 +105,7 @@ def arena(
     Attacks see the probabilities of Thompson sampling slightly outdated, since they are slow to
     compute.
     """
-    from armrace.simulation.leaderboard import leaderboard
+    from armrace.simulation.arena import leaderboard
 
     grid = _grid(quick, full, policies, replications, seed)
     campaign = None if worst is None else _campaign(grid, worst)
@@ -131,7 +131,7 @@ def _grid(
     quick: bool, full: bool, policies: list[str] | None, replications: str | None, seed: str
 ) -> Grid:
     from armrace.policies import POLICIES
-    from armrace.simulation.arena import FORMS
+    from armrace.simulation.arena import GRIDS
 
     if quick and full:
         raise InvalidParameter("--quick and --full exclude each other; give one of them.")
@@ -141,7 +141,7 @@ def _grid(
         changes["policies"] = tuple(POLICIES.find(name).identifier() for name in listed)
     if replications is not None:
         changes["replications"] = whole("replications", replications)
-    form = FORMS["quick" if quick else "full" if full else "usual"]
+    form = GRIDS["quick" if quick else "full" if full else "usual"]
     grid = msgspec.structs.replace(form, **changes)
     next(grid.cells()).experiments()  # refuses what lies outside its limits
     return grid
@@ -204,7 +204,7 @@ def _with_worst(board: pl.DataFrame, found: pl.DataFrame | None) -> list[dict[st
 def _print(grid: Grid, board: pl.DataFrame, found: pl.DataFrame | None) -> None:
     from armrace.cli.tables import print_leaderboard, print_worst_standings
     from armrace.red_team.campaign import worst_standings, worst_verdict
-    from armrace.simulation.leaderboard import verdict
+    from armrace.simulation.arena import verdict
 
     print_leaderboard(board)
     typer.echo(verdict(board, smoke_test=grid.is_smoke_test))

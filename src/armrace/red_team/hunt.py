@@ -23,7 +23,7 @@ from armrace.red_team.ratings import Notebook, Ratings, Stage
 from armrace.red_team.space import at_places, cross, mutate, places_of, sample, space_of
 from armrace.red_team.target import Effort, Target, find_effort
 from armrace.red_team.verdict import SearchRecord, Verdict, held_out
-from armrace.simulation.arena_attacks import ATTACKS, make_arena_attack
+from armrace.simulation.arena import ATTACKS, make_arena_attack
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.executors import running_executor
 from armrace.simulation.experiment import make_experiment

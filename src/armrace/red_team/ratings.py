@@ -20,11 +20,10 @@ from armrace.files import make_folder
 from armrace.kernels.fingerprints import is_own
 from armrace.randomness import MAXIMAL_SEED
 from armrace.red_team.target import Target
-from armrace.simulation.batches import Batch
 from armrace.simulation.code_digest import experiment_code
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment
-from armrace.simulation.parallel import run_missing
+from armrace.simulation.parallel import Batch, run_missing
 from armrace.simulation.replication import run_replication
 from armrace.simulation.results import FIGURES_OF_A_RUN
 

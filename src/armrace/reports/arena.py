@@ -50,9 +50,15 @@ from armrace.reports.kit import (
 )
 from armrace.reports.text import LEADERBOARD_COLUMNS
 from armrace.reports.theme import LIGHT
-from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA, Grid
+from armrace.simulation.arena import (
+    ENVIRONMENTS_OF_THE_ARENA,
+    Grid,
+    leaderboard,
+    relative_regret,
+    verdict,
+    worst_cases,
+)
 from armrace.simulation.experiment import USUAL_REFRESH, refresh_words
-from armrace.simulation.leaderboard import leaderboard, relative_regret, verdict, worst_cases
 from armrace.statistics.summaries import mean_margin
 
 _SHOWN_ATTACKS = ("zero-best-when-likely", "swap-best", "adaptive-constant")

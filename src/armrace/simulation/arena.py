@@ -10,23 +10,30 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import polars as pl
 
+from armrace.adversaries import (
+    ADVERSARIES,
+    Adversary,
+    ObservationFree,
+    Outage,
+    ZeroBestWhenLikely,
+)
 from armrace.environments import Bernoulli, Beta, Environment
 from armrace.files import make_folder
 from armrace.files.locks import locked
+from armrace.formatting import figure
 from armrace.policies import POLICIES
-from armrace.simulation.archives import pack, unpack, unpacked
-from armrace.simulation.arena_attacks import ATTACKS, make_arena_attack
 from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
 from armrace.simulation.results import MEASURES, Result
 from armrace.simulation.scenarios import told_the_budget
+from armrace.simulation.storage import pack, unpack, unpacked
 from armrace.simulation.sweeps import Report, finished_cells, run_sweep
 
 ENVIRONMENTS_OF_THE_ARENA: dict[str, Environment] = {
@@ -40,6 +47,39 @@ ENVIRONMENTS_OF_THE_ARENA: dict[str, Environment] = {
     "ratings": Beta(alphas=(6.0, 4.0, 2.0, 8.0, 6.0), betas=(4.0, 6.0, 8.0, 2.0, 4.0)),
 }
 """The best arm is never the first, which a policy that breaks ties by index plays anyway."""
+
+_FIXED = (
+    "zero-best",
+    "zero-best-when-likely",
+    "swap-best",
+    "aae-opening",
+    "adaptive-constant",
+    "sleeper-bots",
+    "random-flips",
+    "click-bots",
+    "double-impact",
+    "free-ride",
+    "spoil-then-swap",
+)
+"""Attacks with their default parameters."""
+
+_MADE: dict[str, Callable[[float], Adversary]] = {
+    "zero-best-when-very-likely": lambda budget: ZeroBestWhenLikely(likely=0.9),
+    # Published lengths are 34 rounds that spoil and 66 that praise; here they use up the budget.
+    "observation-free": lambda budget: ObservationFree(
+        spoil=round(budget / 3), praise=round(budget) - round(budget / 3)
+    ),
+    "outage": lambda budget: Outage(first=0, length=max(1, round(budget))),
+}
+"""Attacks whose parameters are not the defaults, or depend on the budget."""
+
+ATTACKS = (*_FIXED, *_MADE)
+
+
+def make_arena_attack(name: str, budget: float) -> Adversary:
+    """Return the attack that has this name in the arena, at this budget."""
+    return _MADE[name](budget) if name in _MADE else ADVERSARIES.make(name)
+
 
 BUDGET_EXPONENTS = (0.5, 0.75)
 """Budgets are these powers of the horizon; a budget of 0 is the cell without attack."""
@@ -66,16 +106,16 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
         """Whether runs are too short to say anything about the policies."""
         return self.horizon < SHORTEST_JUDGED
 
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> Iterator[ArenaCell]:
         """Return for each environment a cell without attack, and one for each attack and budget."""
         for environment in self.environments:
-            yield Cell(self, environment, "none", 0.0)
+            yield ArenaCell(self, environment, "none", 0.0)
             for attack in self.attacks:
                 for exponent in BUDGET_EXPONENTS:
-                    yield Cell(self, environment, attack, float(round(self.horizon**exponent)))
+                    yield ArenaCell(self, environment, attack, float(round(self.horizon**exponent)))
 
 
-FORMS: dict[str, Grid] = {
+GRIDS: dict[str, Grid] = {
     "quick": Grid(
         horizon=2_000, replications=2, environments=("one-better", "hundred-arms", "two-arms")
     ),
@@ -85,7 +125,7 @@ FORMS: dict[str, Grid] = {
 """A smoke test of some seconds, the arena as it is usually run, and long runs."""
 
 
-class Cell(NamedTuple):
+class ArenaCell(NamedTuple):
     """One environment, one attack and one budget."""
 
     grid: Grid
@@ -160,7 +200,7 @@ def run_arena(
 
 
 def _play_environment(
-    cells: Sequence[Cell],
+    cells: Sequence[ArenaCell],
     folder: Path,
     executor: Executor | None,
     workers: int | None,
@@ -200,14 +240,105 @@ def load_cells(grid: Grid, folder: Path) -> pl.DataFrame:
     return pl.concat(frames) if frames else pl.DataFrame()
 
 
-def _cells_of(grid: Grid, environment: str) -> list[Cell]:
+def _cells_of(grid: Grid, environment: str) -> list[ArenaCell]:
     return [cell for cell in grid.cells() if cell.environment == environment]
 
 
-def _frame(cells: Sequence[Cell], results: Sequence[Sequence[Result]]) -> pl.DataFrame:
+def _frame(cells: Sequence[ArenaCell], results: Sequence[Sequence[Result]]) -> pl.DataFrame:
     return pl.concat(cell.frame(found) for cell, found in zip(cells, results, strict=True))
 
 
 def _shifted(report: Report, done: int, total: int) -> Report:
     """Turn a report about some of the cells into one about all of them."""
     return lambda some, _: report(done + some, total)
+
+
+CELL = ("environment", "attack", "budget")
+"""The columns that identify a cell."""
+
+
+def relative_regret(figures: pl.DataFrame, measure: str = "pseudo_regret_mean") -> pl.DataFrame:
+    """Divide each policy's regret by that of the best policy of the cell.
+
+    A best regret below 1 counts as 1, so that a regret of 0 by chance does not make all others
+    infinite.
+    """
+    best = pl.col(measure).min().over(CELL)
+    return figures.with_columns(relative=pl.col(measure) / best.clip(lower_bound=1.0))
+
+
+def leaderboard(figures: pl.DataFrame) -> pl.DataFrame:
+    """Policies by their typical regret relative to the best, without and under attack.
+
+    ``quiet`` and ``attacked`` are geometric means of the relative pseudo-regret over the cells
+    without and with attack; ``tail`` is the same of its 95th percentile under attack; ``worst``
+    is the largest of all; ``rank`` is the mean rank over the cells; ``wins`` counts cells where
+    no policy is better. Policies that are missing from some ``cells`` come last, since their
+    means are over fewer cells.
+    """
+    tails = relative_regret(figures, "pseudo_regret_p95").select(*CELL, "policy", tail="relative")
+    regret = pl.col("pseudo_regret_mean")
+    ranked = (
+        relative_regret(figures)
+        .join(tails, on=[*CELL, "policy"])
+        .with_columns(rank=regret.rank().over(CELL), first=regret == regret.min().over(CELL))
+    )
+    quiet = pl.col("budget") == 0
+    return (
+        ranked.group_by("policy")
+        .agg(
+            attacked=_geometric_mean(pl.col("relative").filter(~quiet)),
+            quiet=_geometric_mean(pl.col("relative").filter(quiet)),
+            tail=_geometric_mean(pl.col("tail").filter(~quiet)),
+            worst=pl.col("relative").max(),
+            rank=pl.col("rank").mean(),
+            wins=pl.col("first").sum(),
+            cells=pl.len(),
+        )
+        .sort(pl.col("cells") < pl.col("cells").max(), "attacked", "policy")
+    )
+
+
+def _geometric_mean(values: pl.Expr) -> pl.Expr:
+    return values.clip(lower_bound=1.0).log().mean().exp()
+
+
+def worst_cases(figures: pl.DataFrame) -> pl.DataFrame:
+    """Return for each policy the cell with the largest regret relative to the best policy there."""
+    best = pl.col("policy").sort_by("pseudo_regret_mean").first().over(CELL)
+    columns = ["policy", *CELL, "pseudo_regret_mean", "relative", "best"]
+    return (
+        relative_regret(figures)
+        .with_columns(best=best)
+        .sort("relative", "policy", descending=[True, False])
+        .unique("policy", keep="first", maintain_order=True)
+        .select(columns)
+        .sort("relative", "policy")
+    )
+
+
+def verdict(board: pl.DataFrame, *, smoke_test: bool = False) -> str:
+    """Name the leaders among the policies that played every cell; nothing for a smoke test."""
+    if smoke_test:
+        return (
+            f"This is a smoke test: {max(board['cells'].to_list())} cells were played, with too "
+            "few rounds to rank the policies."
+        )
+    complete = board.filter(pl.col("cells") == pl.col("cells").max())
+    attacked, quiet, tail = (_first(complete, name) for name in ("attacked", "quiet", "tail"))
+    words = (
+        f"Under attack {attacked['policy']} leads: its pseudo-regret is typically "
+        f"{figure(attacked['attacked'])} times that of the best policy of the cell, and "
+        f"{figure(attacked['worst'])} times at worst. Without attack {quiet['policy']} leads, with "
+        f"{figure(quiet['quiet'])} times."
+    )
+    if tail["policy"] != attacked["policy"]:
+        words += f" By the 95th percentile under attack, {tail['policy']} leads."
+    absent = board.filter(pl.col("cells") < pl.col("cells").max())["policy"].to_list()
+    if absent:
+        words += f" Not judged, since some of their cells are missing: {', '.join(absent)}."
+    return words
+
+
+def _first(board: pl.DataFrame, column: str) -> dict[str, Any]:
+    return board.sort(column).row(0, named=True)

@@ -14,12 +14,11 @@ import polars as pl
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.files import as_path
 from armrace.formatting import listed, number_repeats
-from armrace.simulation.presentation import ComparisonPresentation
-from armrace.simulation.results import MEASURES, Result
+from armrace.simulation.results import MEASURES, Reported, Result
 from armrace.statistics import differences_to, indistinguishable_from, mean_interval
 
 
-class Comparison(ComparisonPresentation):
+class Comparison(Reported):
     """Results of several policies on the same rewards under the same attack.
 
     Args:
@@ -162,7 +161,7 @@ class Comparison(ComparisonPresentation):
             path: the file to write.
             overwrite: whether a file that exists is replaced; else it is refused.
         """
-        from armrace.simulation.archives import save_comparison  # archives reads comparisons
+        from armrace.simulation.storage import save_comparison  # archives reads comparisons
 
         save_comparison(self, as_path(path), overwrite=overwrite)
 

@@ -8,20 +8,28 @@ of the running script, are compiled in this one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from armrace.kernels.attack_pointers import attack_entries
 from armrace.kernels.compiling import is_stored
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.fingerprints import fingerprint
-from armrace.simulation.compilers import Unit, compile_units
 from armrace.simulation.experiment import Experiment
-from armrace.simulation.interrupts import postponed_interrupts
+from armrace.simulation.interrupts import postponed_interrupts, shielded_children
 from armrace.simulation.parallel import shares_this_disk
-from armrace.simulation.progress import Progress
+from armrace.simulation.progress import Progress, compiling_bar
 from armrace.simulation.replication import (
     LONGEST_PLAYED_BY_DEFAULT,
     Parts,
@@ -142,3 +150,204 @@ def _without_number(value: Any) -> Any:
     if isinstance(value, Specification):  # a policy inside another
         return _without_numbers(value)
     return value if isinstance(value, (str, bool)) else type(value)
+
+
+_WORTH_PROCESSES = 3
+"""Fewer units than this are compiled in this process, which is faster than starting others."""
+
+_SECONDS_TO_START = 3.0
+_SECONDS_BETWEEN_LOOKS = 0.2
+
+
+_PLURALS = {"policy": "policies", "attack": "attacks", "learner": "learners"}
+
+
+class Unit(NamedTuple):
+    """One thing to compile, by ``call(argument)``."""
+
+    kind: str
+    """What it is, such as a policy."""
+    label: str
+    seconds: float
+    """About how long it takes."""
+    call: Callable[[Any], None]
+    argument: Any
+    elsewhere: bool
+    """Whether another process can do it."""
+
+
+def compile_units(units: Sequence[Unit], shown: bool | None = None) -> None:
+    """Compile all ``units``, here or in other processes, and show the progress.
+
+    A failure in another process is ignored: the unit is compiled, or raises its own error, when it
+    is first used in this process.
+    """
+    if not units:
+        return
+    cores = os.cpu_count() or 1
+    movable = [unit for unit in units if unit.elsewhere]
+    several = cores > 1 and len(movable) >= _WORTH_PROCESSES
+    processes = min(cores, len(_groups(movable))) if several else 0
+    others = movable if processes else []
+    here = [unit for unit in units if unit not in others]
+    with compiling_bar(_words(units), _seconds(units, processes), shown) as bar:
+        shown_work = _Work(units, bar)
+        _compile_elsewhere(others, processes, shown_work)
+        with postponed_interrupts() as check:
+            for unit in here:
+                with shown_work.on(unit):
+                    unit.call(unit.argument)
+                check()
+
+
+def _words(units: Sequence[Unit]) -> str:
+    """Name what is compiled.
+
+    >>> _words([Unit("policy", name, 1.0, print, None, True) for name in ("ucb1", "exp3")])
+    '2 policies'
+    """
+    if len(units) == 1:
+        return units[0].label
+    counts = Counter(unit.kind for unit in units)
+    return " and ".join(
+        f"{count} {kind if count == 1 else _PLURALS[kind]}" for kind, count in counts.items()
+    )
+
+
+def _seconds(units: Sequence[Unit], processes: int) -> float:
+    total = sum(unit.seconds for unit in units)
+    return _SECONDS_TO_START + total / processes if processes else total
+
+
+class _Work:
+    """Finished units and those under way, reported to a progress bar several times a second.
+
+    A unit under way counts by the share of its expected time that has passed.
+    """
+
+    def __init__(self, units: Sequence[Unit], bar: Callable[[float, str], None]) -> None:
+        self._total = sum(unit.seconds for unit in units)
+        self._done = 0.0
+        self._under_way: dict[int, tuple[Unit, float]] = {}
+        self._lock = threading.Lock()
+        self._bar = bar
+
+    @contextmanager
+    def on(self, unit: Unit) -> Iterator[None]:
+        """Count a unit as under way during the context, and as finished afterwards."""
+        with self._lock:
+            self._under_way[id(unit)] = unit, time.monotonic()
+        ended = threading.Event()
+        ticker = threading.Thread(target=self._tick, args=(ended,), daemon=True)
+        ticker.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            ticker.join()
+            with self._lock:
+                self._under_way.pop(id(unit), None)
+                self._done += unit.seconds
+            self.show()
+
+    def _tick(self, ended: threading.Event) -> None:
+        self.show()
+        while not ended.wait(_SECONDS_BETWEEN_LOOKS):
+            self.show()
+
+    def show(self) -> None:
+        """Tell the bar the share that is done and the labels of what is under way."""
+        now = time.monotonic()
+        with self._lock:
+            running = list(self._under_way.values())
+            # A unit that takes longer than expected must not look finished.
+            parts = [min(now - since, 0.95 * unit.seconds) for unit, since in running]
+            share = (self._done + sum(parts)) / self._total
+            self._bar(min(1.0, share), ", ".join(unit.label for unit, _ in running))
+
+
+def _compile_elsewhere(units: Sequence[Unit], processes: int, work: _Work) -> None:
+    waiting: queue.SimpleQueue[list[Unit]] = queue.SimpleQueue()
+    for group in _groups(units):
+        waiting.put(group)
+    workers = [_start() for _ in range(processes)]
+    feeders = [
+        threading.Thread(target=_feed, args=(worker, waiting, work), daemon=True)
+        for worker in workers
+    ]
+    try:
+        for feeder in feeders:
+            feeder.start()
+        for feeder in feeders:
+            while feeder.is_alive():  # a timed wait can be interrupted everywhere
+                feeder.join(_SECONDS_BETWEEN_LOOKS)
+    finally:
+        for worker, feeder in zip(workers, feeders, strict=True):
+            worker.kill()
+            worker.wait()
+            if feeder.ident is not None:
+                feeder.join()  # reads to the end of the pipe
+            for pipe in (worker.stdin, worker.stdout):
+                if pipe is not None:
+                    with suppress(OSError):  # what was not sent yet is lost
+                        pipe.close()
+
+
+def _groups(units: Sequence[Unit]) -> list[list[Unit]]:
+    """Put together what one process compiles: a policy's loop and its learner share most code.
+
+    >>> units = [("policy", "ucb1"), ("policy", "exp3"), ("learner", "ucb1")]
+    >>> groups = _groups([Unit(*each, 1.0, print, None, True) for each in units])
+    >>> [[unit.kind for unit in group] for group in groups]
+    [['policy', 'learner'], ['policy']]
+    """
+    groups: dict[str, list[Unit]] = {}
+    for unit in units:
+        groups.setdefault(unit.label, []).append(unit)
+    return list(groups.values())
+
+
+def _start() -> subprocess.Popen[bytes]:
+    """Start a process that compiles the units it is sent and ignores Ctrl-C."""
+    paths = os.pathsep.join(path for path in sys.path if path)
+    with shielded_children():
+        return subprocess.Popen(
+            [sys.executable, "-c", f"from {__name__} import serve; serve()"],
+            env={**os.environ, "PYTHONPATH": paths},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
+
+def _feed(
+    worker: subprocess.Popen[bytes], waiting: queue.SimpleQueue[list[Unit]], work: _Work
+) -> None:
+    """Send units to a process, one at a time, until none is left or the process ends."""
+    pipe, answers = worker.stdin, worker.stdout
+    if pipe is None or answers is None:
+        return
+    with suppress(OSError, ValueError, queue.Empty):
+        while True:
+            for unit in waiting.get_nowait():
+                with work.on(unit):
+                    # Pickled twice: a class that the process cannot import must fail where the
+                    # task is opened, not where the pipe is read.
+                    pickle.dump(pickle.dumps((unit.call, unit.argument)), pipe)
+                    pipe.flush()
+                    if not answers.readline():
+                        return
+
+
+def serve() -> None:
+    """Compile what comes on standard input, and write a line for each."""
+    # What a user's class prints while it is imported must not be read as an answer.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    sys.stdout = sys.stderr
+    with suppress(EOFError):
+        while True:
+            task = pickle.load(sys.stdin.buffer)
+            with suppress(Exception):  # raised again where it is used
+                call, argument = pickle.loads(task)
+                call(argument)
+            print(file=answers, flush=True)

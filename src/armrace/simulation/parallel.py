@@ -7,9 +7,10 @@ the last bit for any executor and number of workers, and if a worker dies and is
 
 from __future__ import annotations
 
+import heapq
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     BrokenExecutor,
@@ -19,6 +20,7 @@ from concurrent.futures import (
     ThreadPoolExecutor,
     wait,
 )
+from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -26,7 +28,6 @@ import numpy.typing as npt
 
 from armrace.errors import WorkersLost
 from armrace.kernels.engine import PLAYED, STOP
-from armrace.simulation.batches import Batch, Batches
 from armrace.simulation.code_digest import check_same_code, package_code
 from armrace.simulation.executors import check_workers
 from armrace.simulation.experiment import Experiment
@@ -50,10 +51,70 @@ Progress = Callable[[float], None]
 Row = list[Any]
 """What the task returns for one replication: one entry per experiment."""
 
+_Timed = tuple[float, list[Any]]
+
+_SECONDS_A_ROUND = 1e-5
+"""The cost of slow policies, assumed for every experiment until its own is measured."""
+
+_LEAST_SECONDS = 1e-7
+"""Costs below this cannot be measured."""
+
+
+class Batch(NamedTuple):
+    """Some replications of the experiment at a position."""
+
+    position: int
+    replications: Sequence[int]
+
+
+class Batches:
+    """The replications that are left to do, in order, for each experiment."""
+
+    def __init__(
+        self, experiments: Sequence[Experiment], missing: Sequence[Sequence[int]], seconds: float
+    ) -> None:
+        self._missing = missing
+        self._taken = [0] * len(missing)
+        self._costs = [max(_LEAST_SECONDS, e.horizon * _SECONDS_A_ROUND) for e in experiments]
+        self._seconds = seconds
+        self._returned: list[Batch] = []
+        # Ordered by the first replication that is missing, then by position.
+        self._behind = [(numbers[0], at) for at, numbers in enumerate(missing) if numbers]
+        heapq.heapify(self._behind)
+
+    def take(self) -> Batch | None:
+        """Return a batch of the experiment that is furthest behind; None when all are taken.
+
+        In this order the first replications of all experiments are finished first, and an
+        interruption leaves replications that are complete for all experiments.
+        """
+        if self._returned:
+            return self._returned.pop()
+        if not self._behind:
+            return None
+        _, position = heapq.heappop(self._behind)
+        numbers, first = self._missing[position], self._taken[position]
+        last = first + max(1, int(self._seconds / self._costs[position]))
+        self._taken[position] = last
+        if last < len(numbers):
+            heapq.heappush(self._behind, (numbers[last], position))
+        return Batch(position, numbers[first:last])
+
+    def give_back(self, batch: Batch) -> None:
+        """Return a batch that was lost, to be taken again."""
+        self._returned.append(batch)
+
+    def learn(self, batch: Batch, seconds: float) -> None:
+        """Record how long a batch took.
+
+        The smallest cost counts: the first batch of a process compiles, and a busy machine is slow.
+        """
+        cost = max(_LEAST_SECONDS, seconds / len(batch.replications))
+        self._costs[batch.position] = min(self._costs[batch.position], cost)
+
+
 Receive = Callable[[Batch, Sequence[Any]], None]
 """Called with each finished batch and one outcome per replication."""
-
-_Timed = tuple[float, list[Any]]
 
 
 class Task(Protocol):
@@ -113,10 +174,8 @@ def run_missing(
     ``receive`` is called with batches as they finish, in no particular order.
     """
     check_workers(workers)
-    if executor is not None:
-        return _run_on_executor(experiments, missing, executor, progress, receive, task)
-    threads = workers or os.cpu_count() or 1
-    return _run_on_threads(experiments, missing, threads, progress, receive, task)
+    run = _Run(experiments, missing, progress, receive, task)
+    return run.on_threads(workers or os.cpu_count() or 1) if executor is None else run.on(executor)
 
 
 def shares_this_disk(executor: Executor | None) -> bool:
@@ -134,149 +193,127 @@ def run_batch(code: str, task: Task, experiment: Experiment, replications: Seque
     return time.perf_counter() - started, outcomes
 
 
-def _run_on_threads(
-    experiments: Sequence[Experiment],
-    missing: Sequence[Sequence[int]],
-    workers: int,
-    progress: Progress,
-    receive: Receive,
-    task: Task,
-) -> bool:
-    # Compiled loops release the interpreter lock and cannot be interrupted from Python. They read
-    # a stop flag and write their progress in these arrays, which this thread reads and writes.
-    controls = [np.zeros((max(numbers, default=-1) + 1, 2), dtype=np.int64) for numbers in missing]
-    rounds = _rounds(experiments, missing)
+class _Run(NamedTuple):
+    """Replications to run, and who hears of the outcomes."""
 
-    def run(batch: Batch) -> _Timed:
-        experiment, own = experiments[batch.position], controls[batch.position]
-        started = time.perf_counter()
-        outcomes = [
-            task(experiment, number, own[number])
-            for number in batch.replications
-            if not own[number, STOP]
+    experiments: Sequence[Experiment]
+    missing: Sequence[Sequence[int]]
+    progress: Progress
+    receive: Receive
+    task: Task
+
+    def on_threads(self, workers: int) -> bool:
+        """Run on threads of this process; return whether Ctrl-C came."""
+        # Compiled loops release the interpreter lock and cannot be interrupted from Python. They
+        # read a stop flag and write their progress in these arrays, which this thread reads and
+        # writes.
+        controls = [
+            np.zeros((max(numbers, default=-1) + 1, 2), dtype=np.int64) for numbers in self.missing
         ]
-        return time.perf_counter() - started, outcomes
 
-    def stop() -> None:
-        for own in controls:
-            own[:, STOP] = 1
+        def run(batch: Batch) -> _Timed:
+            own = controls[batch.position]
+            started = time.perf_counter()
+            outcomes = [
+                self.task(self.experiments[batch.position], number, own[number])
+                for number in batch.replications
+                if not own[number, STOP]
+            ]
+            return time.perf_counter() - started, outcomes
 
-    def report() -> None:
-        progress(float(sum(own[:, PLAYED].sum() for own in controls)) / rounds)
+        def stop() -> None:
+            for own in controls:
+                own[:, STOP] = 1
 
-    with ThreadPoolExecutor(workers) as pool:
-        return _gather(
-            lambda batch: pool.submit(run, batch),
-            Batches(experiments, missing, _SECONDS_A_THREAD),
-            # Several batches wait for each thread, so that none is idle until this thread looks
-            # again.
-            (4 * workers, 4 * workers),
-            receive,
-            report,
-            stop,
-        )
+        def played() -> float:
+            return float(sum(own[:, PLAYED].sum() for own in controls))
+
+        # Several batches wait for each thread, so that none is idle until this thread looks again.
+        room = (4 * workers, 4 * workers)
+        with ThreadPoolExecutor(workers) as pool:
+            return self._gather(
+                lambda batch: pool.submit(run, batch), _SECONDS_A_THREAD, room, played, stop
+            )
+
+    def on(self, executor: Executor) -> bool:
+        """Run on an executor; return whether Ctrl-C came."""
+        code = package_code()
+        done = 0
+
+        def submit(batch: Batch) -> Future[_Timed]:
+            experiment = self.experiments[batch.position]
+            return executor.submit(run_batch, code, self.task, experiment, batch.replications)
+
+        def count(batch: Batch, outcomes: Sequence[Any]) -> None:
+            nonlocal done
+            self.receive(batch, outcomes)
+            done += len(outcomes) * self.experiments[batch.position].horizon
+
+        room = (_FIRST_TASKS, _TASKS_AT_ONCE)
+        counting = self._replace(receive=count)
+        return counting._gather(submit, _SECONDS_A_TASK, room, lambda: done, lambda: None)
+
+    def _gather(
+        self,
+        submit: Callable[[Batch], Future[_Timed]],
+        seconds: float,
+        room: tuple[int, int],
+        played: Callable[[], float],
+        stop: Callable[[], None],
+    ) -> bool:
+        """Submit batches and receive outcomes until all are done or Ctrl-C comes.
+
+        A batch takes about ``seconds``. The number of batches submitted at once grows from the
+        first number of ``room`` to the second: each one takes time to manage, and later batches
+        are better sized.
+        """
+        batches = Batches(self.experiments, self.missing, seconds)
+        horizons = (experiment.horizon for experiment in self.experiments)
+        rounds = sum(h * len(n) for h, n in zip(horizons, self.missing, strict=True))
+        at_once, most = room
+        losses = 0
+        waiting: dict[Future[_Timed], Batch] = {}
+        try:
+            # An interrupt in ``wait`` can leave the lock of a future taken; a thread of the
+            # executor that needs it would then wait forever, and this process for the thread.
+            with postponed_interrupts() as deliver_interrupt, _cancelled(waiting, stop):
+                while True:
+                    deliver_interrupt()
+                    while len(waiting) < at_once and (batch := batches.take()) is not None:
+                        waiting[_submit(submit, batch)] = batch
+                    if not waiting:
+                        return False
+                    done, _ = wait(waiting, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
+                    lost = [waiting.pop(future) for future in done if _is_lost(future)]
+                    for batch in lost:
+                        batches.give_back(batch)
+                    for future in done.intersection(waiting):
+                        batch = waiting.pop(future)
+                        taken, outcomes = future.result()
+                        batches.learn(batch, taken)
+                        self.receive(batch, outcomes)
+                        at_once = min(most, at_once + 1)
+                    # Only looks that found losses and no outcome count: a worker that dies now
+                    # and then is replaced, but a task that kills every worker must end the run.
+                    if done:
+                        losses = losses + 1 if len(lost) == len(done) else 0
+                    if losses > _LOSSES_IN_A_ROW:
+                        raise WorkersLost(_LOST)
+                    self.progress(played() / max(1, rounds))
+        except KeyboardInterrupt:
+            return True
 
 
-def _run_on_executor(
-    experiments: Sequence[Experiment],
-    missing: Sequence[Sequence[int]],
-    executor: Executor,
-    progress: Progress,
-    receive: Receive,
-    task: Task,
-) -> bool:
-    code = package_code()
-    rounds = _rounds(experiments, missing)
-    done = 0
-
-    def submit(batch: Batch) -> Future[_Timed]:
-        experiment = experiments[batch.position]
-        return executor.submit(run_batch, code, task, experiment, batch.replications)
-
-    def count(batch: Batch, outcomes: Sequence[Any]) -> None:
-        nonlocal done
-        receive(batch, outcomes)
-        done += len(outcomes) * experiments[batch.position].horizon
-
-    return _gather(
-        submit,
-        Batches(experiments, missing, _SECONDS_A_TASK),
-        (_FIRST_TASKS, _TASKS_AT_ONCE),
-        count,
-        report=lambda: progress(done / rounds),
-        stop=lambda: None,
-    )
-
-
-def _rounds(experiments: Sequence[Experiment], missing: Sequence[Sequence[int]]) -> int:
-    return max(1, sum(e.horizon * len(n) for e, n in zip(experiments, missing, strict=True)))
-
-
-def _gather(
-    submit: Callable[[Batch], Future[_Timed]],
-    batches: Batches,
-    room: tuple[int, int],
-    receive: Receive,
-    report: Callable[[], None],
-    stop: Callable[[], None],
-) -> bool:
-    """Submit batches and receive outcomes until all are done or Ctrl-C comes.
-
-    The number of batches submitted at once grows from the first number of ``room`` to the second:
-    each one takes time to manage, and later batches are better sized.
-    """
-    waiting: dict[Future[_Timed], Batch] = {}
+@contextmanager
+def _cancelled(waiting: dict[Future[_Timed], Batch], stop: Callable[[], None]) -> Iterator[None]:
+    """Cancel in the end what is still ``waiting``, after an error or Ctrl-C."""
     try:
-        # An interrupt in ``wait`` can leave the lock of a future taken; a thread of the executor
-        # that needs it would then wait forever, and this process for the thread.
-        with postponed_interrupts() as deliver_interrupt:
-            try:
-                _gather_all(submit, batches, room, receive, report, waiting, deliver_interrupt)
-            finally:
-                if waiting:  # an error or Ctrl-C: threads would play their rounds to the end
-                    stop()
-                    for future in waiting:
-                        future.cancel()
-    except KeyboardInterrupt:
-        return True
-    return False
-
-
-def _gather_all(
-    submit: Callable[[Batch], Future[_Timed]],
-    batches: Batches,
-    room: tuple[int, int],
-    receive: Receive,
-    report: Callable[[], None],
-    waiting: dict[Future[_Timed], Batch],
-    deliver_interrupt: Callable[[], None],
-) -> None:
-    """Do the work of :func:`_gather`; what was submitted and not received stays in ``waiting``."""
-    at_once, most = room
-    losses = 0
-    while True:
-        deliver_interrupt()
-        while len(waiting) < at_once and (batch := batches.take()) is not None:
-            waiting[_submit(submit, batch)] = batch
-        if not waiting:
-            return
-        done, _ = wait(waiting, timeout=_POLL_SECONDS, return_when=FIRST_COMPLETED)
-        lost = [waiting.pop(future) for future in done if _is_lost(future)]
-        for batch in lost:
-            batches.give_back(batch)
-        for future in done.intersection(waiting):
-            batch = waiting.pop(future)
-            seconds, outcomes = future.result()
-            batches.learn(batch, seconds)
-            receive(batch, outcomes)
-            at_once = min(most, at_once + 1)
-        # Only looks that found losses and no outcome count: a worker that dies now and then is
-        # replaced, but a task that kills every worker must end the run.
-        if done:
-            losses = losses + 1 if len(lost) == len(done) else 0
-        if losses > _LOSSES_IN_A_ROW:
-            raise WorkersLost(_LOST)
-        report()
+        yield
+    finally:
+        if waiting:
+            stop()  # threads would play their rounds to the end
+            for future in waiting:
+                future.cancel()
 
 
 def _submit(submit: Callable[[Batch], Future[_Timed]], batch: Batch) -> Future[_Timed]:

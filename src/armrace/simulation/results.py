@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,11 +16,10 @@ import polars as pl
 from armrace.environments import ENVIRONMENTS
 from armrace.errors import UnknownName
 from armrace.files import as_path, check_new
-from armrace.forensics import Audit
+from armrace.forensics import ALARMS, Audit
 from armrace.policies import ArmView
-from armrace.simulation.audit_summaries import AuditSummary, summarise_audits
+from armrace.reports import Presentation
 from armrace.simulation.experiment import Experiment, checkpoints_for
-from armrace.simulation.presentation import ComparisonPresentation
 from armrace.simulation.replication import Outcome
 from armrace.specification import display_name
 from armrace.statistics import Summary, standard_error, summarise
@@ -35,7 +35,106 @@ FIGURES_OF_A_RUN = (*MEASURES, "seen_corruption")
 """The same with the corruption of the rewards that the learner saw."""
 
 
-class Result(ComparisonPresentation):
+class Reported(Presentation):
+    """A page, a plot and figures for a paper, for :class:`Result` and :class:`Comparison`."""
+
+    @abstractmethod
+    def _compared(self) -> Comparison:
+        """The results as a comparison."""
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        title: str | None = None,
+        summary: str = "",
+        sweeps: Mapping[float, Comparison] | None = None,
+        worst: Sequence[Comparison] = (),
+        overwrite: bool = False,
+    ) -> Path:
+        """Write an HTML page with everything inside, the page of ``armrace compare``.
+
+        Args:
+            path: the file to write.
+            title: the heading; by default the policies and the attack.
+            summary: a paragraph below the heading.
+            sweeps: maps other budgets to the comparison at that budget, for the plot of regret
+                against corruption.
+            worst: comparisons in which every policy has an attack of its own.
+            overwrite: whether a file that exists is replaced; else it is refused.
+
+        Returns:
+            The file.
+        """
+        from armrace.reports.exports import write_report
+
+        return write_report(
+            self._compared(), path, overwrite=overwrite, title=title, summary=summary,
+            sweeps=sweeps, worst=worst,
+        )  # fmt: skip
+
+    def plot(
+        self,
+        target: str | Path | Any = None,
+        measure: str | None = None,
+        *,
+        overwrite: bool = False,
+    ) -> Any:
+        """Draw regret over time, and return the axes.
+
+        Args:
+            target: the axes of matplotlib to draw on; or a file, whose suffix chooses the
+                format; or None for a new figure.
+            measure: a figure of the ledger; by default the comparison's own.
+            overwrite: whether a file that exists is replaced; else it is refused.
+        """
+        from armrace.reports.exports import plot
+
+        return plot(self._compared(), target, measure, overwrite=overwrite)
+
+
+class AuditSummary(NamedTuple):
+    """How many replications raised each alarm, and how certificates compare with the truth."""
+
+    level: float
+    replications: int
+    alarmed: int
+    """Replications with any alarm."""
+    alarms: dict[str, int]
+    """Replications with an alarm of each kind."""
+    certificate: Summary
+    exceeded: int
+    """Replications whose certificate was larger than the true corruption."""
+    first: Audit
+    """The audit of the first replication."""
+
+    def to_builtins(self) -> dict[str, Any]:
+        """As plain data, ready for JSON; counts of replications as shares."""
+        shares = {kind: number / self.replications for kind, number in self.alarms.items()}
+        return {
+            "level": self.level,
+            "alarms": {"any": self.alarmed / self.replications, **shares},
+            "certificate": self.certificate._asdict(),
+            "exceeded": self.exceeded / self.replications,
+            "first": self.first.to_builtins(),
+        }
+
+
+def summarise_audits(audits: Sequence[Audit], corruption: npt.NDArray[np.float64]) -> AuditSummary:
+    """Summarise the audits of replications, given the corruption spent in each."""
+    certificates = np.array([found.certificate for found in audits])
+    return AuditSummary(
+        level=audits[0].level,
+        replications=len(audits),
+        alarmed=sum(found.alarmed for found in audits),
+        alarms={kind: sum(kind in found.kinds() for found in audits) for kind in ALARMS},
+        certificate=summarise(certificates),
+        exceeded=int(np.count_nonzero(certificates > corruption)),
+        first=audits[0],
+    )
+
+
+class Result(Reported):
     """The outcome of an experiment.
 
     Args:

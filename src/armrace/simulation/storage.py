@@ -1,7 +1,9 @@
-"""Results on disk: one Parquet file with the specification inside.
+"""Results on disk: Parquet files, archives of them, and folders in which experiments go on.
 
-A file is written under a temporary name and renamed when it is complete, so that an interrupted
-save leaves the old file. A digest of the contents detects damage when the file is read.
+A result is one Parquet file with its specification inside. It is written under a temporary name
+and renamed when it is complete, so that an interrupted save leaves the old file. A digest of the
+contents detects damage before they are parsed: a Parquet reader that trusts damaged lengths can
+crash the process.
 """
 
 from __future__ import annotations
@@ -9,24 +11,51 @@ from __future__ import annotations
 import hashlib
 import io
 import re
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 import polars as pl
 
-from armrace.errors import DamagedFile, InvalidParameter, UnknownName
-from armrace.files import atomic_path, check_unpacked
+from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
+from armrace.files import atomic_path, check_new, check_unpacked, make_folder
 from armrace.forensics import Audit
 from armrace.policies import ArmView
-from armrace.simulation.results import Result
-from armrace.simulation.stored_contents import check_contents, most_rows, row_bytes
+from armrace.simulation.code_digest import experiment_code
+from armrace.simulation.comparison import Comparison
+from armrace.simulation.experiment import MAXIMAL_REPLICATIONS, Experiment, checkpoints_for
+from armrace.simulation.replication import Outcome
+from armrace.simulation.results import FIGURES_OF_A_RUN, Result
+from armrace.specification import MAXIMAL_HORIZON
 
 _KEY = "armrace"
 _FORMAT = 2
 _MAGIC = b"PAR1"
 _BLANK = b"sha256:" + b"0" * 64
 _SEAL = re.compile(rb"sha256:[0-9a-f]{64}")
+
+
+class _Named(msgspec.Struct):
+    """A policy or an attack; its class need not be known here."""
+
+    name: str
+
+
+class _Asked(msgspec.Struct):
+    """What every specification has."""
+
+    policy: _Named
+    adversary: _Named
+    budget: Annotated[float, msgspec.Meta(ge=0)]
+    horizon: Annotated[int, msgspec.Meta(ge=1, le=MAXIMAL_HORIZON)]
+    replications: Annotated[int, msgspec.Meta(ge=1, le=MAXIMAL_REPLICATIONS)]
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -64,9 +93,6 @@ def save(result: Result, target: Path) -> None:
 def load(path: str | Path) -> Result:
     """Read a result that :meth:`Result.save` wrote; see :func:`armrace.load`.
 
-    The digest is checked before the contents are parsed: a Parquet reader that trusts damaged
-    lengths can crash the process.
-
     Args:
         path: the file.
 
@@ -77,11 +103,7 @@ def load(path: str | Path) -> Result:
         DamagedFile: the file is missing, damaged or not a result.
         UnknownName: the file has no means, and the class of its environment is not known here.
     """
-    if not isinstance(path, (str, Path)):
-        raise InvalidParameter(f"path must be the path of a result file; got {path!r}.")
-    path = Path(path)
-    if not path.is_file():
-        raise DamagedFile(f"there is no result file {path}.")
+    path = _existing(path, "result")
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -93,14 +115,7 @@ def load(path: str | Path) -> Result:
     if _sealed(data) != data:
         raise DamagedFile(f"{path} is damaged: its contents do not match their digest.")
     try:
-        header = _read_header(data)
-        if header.format != _FORMAT:
-            raise DamagedFile(
-                f"{path} has format {header.format}; this version reads {_FORMAT}, and its "
-                "specification runs it again."
-            )
-        result = _make_result(header, _read_rows(path, data, header))
-        check_contents(result.spec, result.rows, len(result.audits), result.means, result.view)
+        return _read(path, data)
     except (DamagedFile, UnknownName):
         raise
     except Exception as error:
@@ -108,38 +123,15 @@ def load(path: str | Path) -> Result:
     # A panic of Polars derives from BaseException, so that the clause above does not catch it.
     except pl.exceptions.PanicException as error:
         raise DamagedFile(f"{path} is not a readable result of armrace.") from error
-    return result
 
 
-def _make_result(header: _Header, rows: pl.DataFrame) -> Result:
-    return Result(
-        header.spec,
-        rows,
-        header.view,
-        header.seconds,
-        header.interrupted,
-        header.audits,
-        header.means,
-    )
-
-
-def _read_header(data: bytes) -> _Header:
-    header = pl.read_parquet_metadata(io.BytesIO(data))[_KEY]
-    return msgspec.json.decode(header, type=_Header)
-
-
-def _read_rows(path: Path, data: bytes, header: _Header) -> pl.DataFrame:
-    """Read a file's rows without trusting it: anyone can compute a valid digest.
-
-    Columns and the number of rows are checked before any is read, since readers allocate memory for
-    as much as a file announces, and an absurd amount would end the process.
-    """
-    announced = pl.scan_parquet(io.BytesIO(data))
-    rows = announced.select(pl.len()).collect().item()
-    check_unpacked(path, rows * row_bytes(announced.collect_schema()))
-    if rows > most_rows(header.spec):
-        raise ValueError(f"{rows} rows are announced")
-    return pl.read_parquet(io.BytesIO(data))
+def _existing(path: str | Path, kind: str) -> Path:
+    """Return the path of a file that exists."""
+    if not isinstance(path, (str, Path)):
+        raise InvalidParameter(f"path must be the path of a {kind} file; got {path!r}.")
+    if not Path(path).is_file():
+        raise DamagedFile(f"there is no {kind} file {path}.")
+    return Path(path)
 
 
 def _sealed(data: bytes) -> bytes:
@@ -149,3 +141,258 @@ def _sealed(data: bytes) -> bytes:
     first, last = found.span()
     blank = data[:first] + _BLANK + data[last:]
     return data[:first] + b"sha256:" + hashlib.sha256(blank).hexdigest().encode() + data[last:]
+
+
+def _read(path: Path, data: bytes) -> Result:
+    """Read a file's contents without trusting them: anyone can compute a valid digest.
+
+    Columns and the number of rows are checked before any is read, since readers allocate memory
+    for as much as a file announces, and an absurd amount would end the process.
+    """
+    packed = pl.read_parquet_metadata(io.BytesIO(data))[_KEY]
+    header = msgspec.json.decode(packed, type=_Header)
+    if header.format != _FORMAT:
+        raise DamagedFile(
+            f"{path} has format {header.format}; this version reads {_FORMAT}, and its "
+            "specification runs it again."
+        )
+    asked = msgspec.convert(header.spec, _Asked)
+    announced = pl.scan_parquet(io.BytesIO(data))
+    schema = announced.collect_schema()
+    rows = announced.select(pl.len()).collect().item()
+    widths = [kind.shape[0] if isinstance(kind, pl.Array) else 1 for kind in schema.values()]
+    check_unpacked(path, rows * 8 * sum(widths))
+    _require(0 < rows <= asked.replications * checkpoints_for(asked.horizon).size)
+    result = Result(
+        header.spec,
+        pl.read_parquet(io.BytesIO(data)),
+        header.view,
+        header.seconds,
+        header.interrupted,
+        header.audits,
+        header.means,
+    )
+    _check_contents(result, asked)
+    return result
+
+
+def _check_contents(result: Result, asked: _Asked) -> None:
+    """Raise a ValueError unless tables, plots and reports can be made of the contents."""
+    rows, arms, layers = result.rows, result.means.size, _width(result.rows, "layer_corruption")
+    _require(arms >= 2 and bool(np.isfinite(result.means).all()))
+    _require(dict(rows.schema) == _schema(arms, layers))
+    for column in rows.drop("leapt"):
+        flat = column.explode() if isinstance(column.dtype, pl.Array) else column
+        _require(column.null_count() + flat.null_count() == 0 and bool(flat.is_finite().all()))
+    # Every replication has the same rounds, each once, up to the horizon.
+    numbers = rows["replication"].unique()
+    rounds = rows["round"].unique().sort().to_list()
+    _require(numbers.is_between(0, asked.replications - 1).all())
+    _require(set(rounds) <= set(checkpoints_for(asked.horizon).tolist()))
+    _require(rounds[-1] == asked.horizon and rows.height == len(rounds) * len(numbers))
+    _require(rows.select("replication", "round").is_unique().all())
+    pulls = rows["pulls"].to_numpy()
+    _require(bool((pulls >= 0).all() and (pulls.sum(axis=1) == rows["round"].to_numpy()).all()))
+    _require(rows.select(pl.min_horizontal("refused", "leapt").ge(0).all()).item())
+    _require(result.race.filter(~pl.col("arm").is_between(0, arms - 1)).is_empty())
+    _require(result.race.filter(~pl.col("layer").is_between(0, max(0, layers - 1))).is_empty())
+    _require(len(result.audits) in {0, len(numbers)})
+
+
+def _width(rows: pl.DataFrame, name: str) -> int:
+    kind = rows.schema[name]
+    return kind.shape[0] if isinstance(kind, pl.Array) else 0
+
+
+def _schema(arms: int, layers: int) -> dict[str, Any]:
+    """Return the columns of a result and their types."""
+    return {
+        **dict.fromkeys(("replication", "round"), pl.Int64),
+        **dict.fromkeys(FIGURES_OF_A_RUN, pl.Float64),
+        "refused": pl.Int64,
+        "pulls": pl.Array(pl.Int64, arms),
+        "arm_corruption": pl.Array(pl.Float64, arms),
+        "layer_corruption": pl.Array(pl.Float64, layers),
+        "leapt": pl.Int64,
+    }
+
+
+def _require(holds: bool) -> None:
+    if not holds:
+        raise ValueError("these cannot be the contents of a result")
+
+
+_INDEX = "comparison.json"
+_EARLIEST = (1980, 1, 1, 0, 0, 0)
+"""The date of every member of an archive, so that the same results give the same archive."""
+
+
+class _Index(msgspec.Struct, forbid_unknown_fields=True):
+    """The metadata of a saved comparison."""
+
+    measure: str
+    results: Annotated[list[str], msgspec.Meta(min_length=1)]
+
+
+def save_comparison(comparison: Comparison, target: Path, *, overwrite: bool = False) -> None:
+    """Write a comparison to ``target``; see :meth:`Comparison.save`."""
+    if target.suffix != ".zip":
+        raise InvalidParameter(
+            f"path must end in .zip, since a comparison is saved as an archive of Parquet files; "
+            f"got {target}."
+        )
+    check_new(target, overwrite=overwrite)
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        names = [f"{position:03}.parquet" for position in range(len(comparison.results))]
+        for name, result in zip(names, comparison.results.values(), strict=True):
+            save(result, folder / name)
+        index = folder / _INDEX
+        index.write_bytes(msgspec.json.encode(_Index(comparison.measure, names)))
+        pack([index, *(folder / name for name in names)], target)
+
+
+def load_comparison(path: str | Path) -> Comparison:
+    """Read a comparison that :meth:`Comparison.save` wrote."""
+    archive = _existing(path, "comparison")
+    with unpacked(archive) as folder:
+        try:
+            index = msgspec.json.decode((folder / _INDEX).read_bytes(), type=_Index)
+        except (OSError, msgspec.MsgspecError) as error:
+            raise DamagedFile(f"{archive} is not a comparison of armrace.") from error
+        found = [load(folder / Path(name).name) for name in index.results]
+        return Comparison(found, index.measure)
+
+
+def pack(files: Iterable[Path], archive: Path) -> None:
+    """Replace ``archive``, as a whole, by one that holds these files under their names."""
+    with atomic_path(archive) as temporary, zipfile.ZipFile(temporary, "w") as members:
+        for file in files:
+            members.writestr(zipfile.ZipInfo(file.name, _EARLIEST), file.read_bytes())
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Write the members of ``archive`` into ``folder``, except those that are there already.
+
+    Each file appears complete or not at all. An archive that does not exist holds nothing.
+    """
+    make_folder(folder)
+    if not archive.exists():
+        return
+    try:
+        with zipfile.ZipFile(archive) as members:
+            check_unpacked(archive, sum(member.file_size for member in members.infolist()))
+            for name in members.namelist():
+                target = folder / Path(name).name  # a crafted name must not lead elsewhere
+                if not target.exists():
+                    partial = target.with_name(f".{target.name}.partial")
+                    with members.open(name) as packed, partial.open("wb") as whole:
+                        shutil.copyfileobj(packed, whole)
+                    partial.replace(target)
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        raise DamagedFile(f"{archive} is not a readable archive; remove it.") from error
+    except OSError as error:
+        raise UnwritableOutput(f"cannot unpack {archive}: {error.strerror or error}.") from error
+
+
+@contextmanager
+def unpacked(archive: Path) -> Iterator[Path]:
+    """Yield a temporary folder with the members of ``archive``."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
+        unpack(archive, Path(place))
+        yield Path(place)
+
+
+class StoredResult:
+    """The files of an experiment in a folder, named by a hash of all that its figures depend on.
+
+    A finished experiment is one file. An experiment under way is several, each with some of the
+    replications, so that an interruption costs little. The number of replications is not part of
+    the name: if more are asked for later, those that are stored are not played again. Without
+    ``curves``, the files hold the ledger at the horizon only.
+    """
+
+    def __init__(self, experiment: Experiment, folder: Path, *, curves: bool = True) -> None:
+        self.experiment = experiment
+        self._curves = curves
+        spec = experiment.to_builtins()
+        del spec["replications"]
+        given = msgspec.json.encode([experiment_code(experiment), curves, spec], order="sorted")
+        name = hashlib.sha256(given).hexdigest()[:20]
+        self.lock = folder / f"{name}.lock"
+        """The file to lock before anything is added."""
+        self.whole = folder / f"{name}.parquet"
+        """The file of the finished experiment."""
+
+    def result(self) -> Result | None:
+        """Return the result if all replications that the experiment asks for are stored."""
+        if not self.whole.exists():
+            return None
+        whole = _load_stored(self.whole)
+        asked = self.experiment.replications
+        rows = whole.rows.filter(pl.col("replication") < asked)
+        # By number: an interruption may have left out some below the highest.
+        if rows["replication"].n_unique() < asked:
+            return None
+        seconds = whole.seconds * asked / whole.replications
+        audits = [found for number, found in _audits(whole).items() if number < asked]
+        spec = self.experiment.to_builtins()
+        return Result(spec, rows, whole.view, seconds, audits=audits, means=whole.means)
+
+    def missing(self) -> list[int]:
+        """Return the replications that are asked for and not stored."""
+        there = {number for piece in self._pieces() for number in piece.final["replication"]}
+        return [n for n in range(self.experiment.replications) if n not in there]
+
+    def add(self, outcomes: dict[int, Outcome]) -> None:
+        """Store more replications."""
+        numbers = sorted(outcomes)
+        found = [outcomes[number] for number in numbers]
+        seconds = sum(outcome.seconds for outcome in found)
+        part = Result.from_outcomes(self.experiment, numbers, found, seconds, interrupted=True)
+        if not self._curves:
+            part.rows = part.final
+        save(part, self.whole.with_stem(f"{self.whole.stem}-{numbers[0]}"))
+
+    def finish(self) -> None:
+        """Join the stored pieces into one file, in which replications may still be missing."""
+        parts = self._parts()
+        if not parts:
+            return
+        pieces = self._pieces()
+        rows = pl.concat([piece.rows for piece in pieces]).unique(["replication", "round"])
+        view = next((piece.view for piece in pieces if piece.view), [])
+        seconds = sum(piece.seconds for piece in pieces)
+        numbers = rows["replication"].unique()
+        reached = int(numbers.max()) + 1  # type: ignore[arg-type]  # a number, as there are rows
+        spec = {**self.experiment.to_builtins(), "replications": reached}
+        audits: dict[int, Audit] = {}
+        for piece in pieces:
+            audits.update(_audits(piece))
+        found = [audits[number] for number in sorted(audits)]
+        rows, interrupted = rows.sort("replication", "round"), len(numbers) < reached
+        # Pieces are removed only after the whole is on disk. If the process is killed in between,
+        # replications are stored twice, which ``unique`` above resolves the next time.
+        save(Result(spec, rows, view, seconds, interrupted, found, pieces[0].means), self.whole)
+        for part in parts:
+            part.unlink(missing_ok=True)
+
+    def _parts(self) -> list[Path]:
+        return sorted(self.whole.parent.glob(f"{self.whole.stem}-*.parquet"))
+
+    def _pieces(self) -> list[Result]:
+        files = [self.whole] if self.whole.exists() else []
+        return [_load_stored(file) for file in (*files, *self._parts())]
+
+
+def _load_stored(file: Path) -> Result:
+    try:
+        return load(file)
+    except DamagedFile as error:
+        raise DamagedFile(f"{file} is damaged; remove it, and its part is played again.") from error
+
+
+def _audits(piece: Result) -> dict[int, Audit]:
+    """Audits by replication; empty if none were asked for."""
+    numbers = piece.final["replication"].to_list()
+    return dict(zip(numbers, piece.audits, strict=True)) if piece.audits else {}

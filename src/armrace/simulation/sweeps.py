@@ -18,13 +18,12 @@ from typing import Any
 from armrace.errors import ArmraceError, UnwritableOutput, WorkersLost
 from armrace.files import make_folder
 from armrace.files.locks import locked
-from armrace.simulation.batches import Batch
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment
-from armrace.simulation.parallel import run_missing
+from armrace.simulation.parallel import Batch, run_missing
 from armrace.simulation.replication import Outcome
-from armrace.simulation.result_store import StoredResult
 from armrace.simulation.results import Result
+from armrace.simulation.storage import StoredResult
 
 _SECONDS_BETWEEN_WRITES = 20.0
 """The most work that an interruption costs, beside the batches under way."""

@@ -1,0 +1,303 @@
+"""Executors by name: threads, processes, or a cluster of Dask."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from multiprocessing.connection import Connection
+from typing import Any
+
+from armrace.errors import InvalidParameter, UnknownName, WorkersLost
+from armrace.extras import missing_package
+from armrace.limits import Limits, check_number
+from armrace.simulation.code_digest import check_same_code, package_code
+from armrace.simulation.interrupts import deaf_children, postponed_interrupts, shielded_children
+
+EXECUTORS = ("threads", "processes", "dask")
+
+_WORKERS = Limits("threads or processes", 1)
+
+
+def check_executor(name: str, address: str | None, workers: int | None) -> None:
+    """Refuse an unknown executor, and an address or workers that do not fit it."""
+    if name not in EXECUTORS:
+        raise UnknownName.among("executor", name, EXECUTORS)
+    if address is not None and name != "dask":
+        raise InvalidParameter(f"an address is that of a cluster of dask; {name} have none.")
+    if address is not None and workers is not None:
+        raise InvalidParameter(
+            f"the cluster at {address} has its own workers; leave the number of workers out."
+        )
+    check_workers(workers)
+
+
+def check_workers(workers: int | None) -> None:
+    """Refuse a number of workers below 1."""
+    if workers is not None:
+        check_number("workers", workers, _WORKERS, whole=True)
+
+
+@contextmanager
+def chosen_executor(
+    name: str = "threads", address: str | None = None, workers: int | None = None
+) -> Iterator[Executor | None]:
+    """Yield an executor by name; None stands for threads.
+
+    With an ``address``, tasks go to the cluster of Dask that runs there, which is left
+    running. Without one, a cluster is started on this machine, by default with one worker per
+    core, and stopped in the end. The choice changes no figure.
+    """
+    check_executor(name, address, workers)
+    count = workers or os.cpu_count() or 1
+    if name == "processes":
+        with ProcessPool(count) as pool:
+            yield pool
+    elif name == "dask":
+        with dask_executor(address, count) as executor:
+            yield executor
+    else:
+        yield None
+
+
+@contextmanager
+def running_executor(
+    given: Executor | str | None, workers: int | None = None
+) -> Iterator[Executor | None]:
+    """Yield the executor that a caller in Python has given; None stands for threads."""
+    if given is None or isinstance(given, str):
+        with chosen_executor(given or "threads", None, workers) as started:
+            yield started
+        return
+    # A class has ``submit`` too, and would fail only when the first task is submitted.
+    if isinstance(given, type) or not callable(getattr(given, "submit", None)):
+        raise InvalidParameter(
+            f"executor must be one of {', '.join(EXECUTORS)}, or have submit as those of "
+            f"concurrent.futures do; got {given!r}."
+        )
+    yield given
+
+
+_UNGUARDED = (
+    "armrace: a script that starts processes must do so below `if __name__ == '__main__':`, "
+    "because each process imports the script."
+)
+
+
+class ProcessPool(Executor):
+    """A pool that replaces processes that die.
+
+    When a process dies, Python's own pool is broken for good: all tasks that it held fail with
+    :class:`BrokenExecutor`. Here a task that is submitted again starts a new pool. On an error or
+    Ctrl-C, and when this process is killed, the processes end at once, even in the middle of a
+    run: each reads from a pipe of this process and exits when the pipe closes.
+    """
+
+    on_this_machine = True
+
+    def __init__(self, workers: int) -> None:
+        if getattr(multiprocessing.current_process(), "_inheriting", False):
+            # This is a worker that imports a script which starts workers. Python would refuse
+            # the next process by a traceback of its own, in every worker.
+            raise SystemExit(_UNGUARDED)
+        self._workers = workers
+        self._pool, self._line = self._start()
+
+    def _start(self) -> tuple[ProcessPoolExecutor, Connection]:
+        context = multiprocessing.get_context("spawn")
+        end, line = context.Pipe(duplex=False)
+        pool = ProcessPoolExecutor(
+            self._workers, mp_context=context, initializer=_follow_the_parent, initargs=(end,)
+        )
+        return pool, line
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        """Submit a task; after a process has died, to a new pool."""
+        # Processes start with the first tasks. A blocked signal may still reach another thread, and
+        # would then interrupt this one before it has told a new process what to do.
+        with postponed_interrupts(), shielded_children():
+            try:
+                return self._pool.submit(function, *arguments, **named)
+            except BrokenExecutor:
+                self.shutdown()
+                self._pool, self._line = self._start()
+                return self._pool.submit(function, *arguments, **named)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:
+        """End the processes at once; what they have not finished is lost."""
+        self._line.close()
+        self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+
+def _follow_the_parent(end: Connection) -> None:
+    """Ignore Ctrl-C, which a terminal sends to children too, and exit when the parent does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_exit_with_the_parent, args=(end,), daemon=True).start()
+
+
+def _exit_with_the_parent(end: Connection) -> None:
+    try:
+        end.recv()
+    except (EOFError, OSError):
+        os._exit(0)
+
+
+_SECONDS_FOR_A_WORKER = 10
+_SECONDS_TO_ANSWER = 5.0
+
+
+@contextmanager
+def dask_executor(address: str | None, workers: int) -> Iterator[Executor]:
+    """Yield an executor of the scheduler at an address, or of a cluster started on this machine."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise InvalidParameter(missing_package(error)) from error
+    with ExitStack() as stack:
+        stack.enter_context(_quiet())
+        if address is None:
+            with deaf_children():
+                cluster = distributed.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    host="127.0.0.1",
+                    silence_logs=logging.CRITICAL,
+                    # None would take port 8787, and warn if another cluster has it.
+                    dashboard_address="127.0.0.1:0",
+                    worker_dashboard_address=None,
+                )
+            client = distributed.Client(stack.enter_context(cluster))
+        else:
+            client = _connect(distributed, address)
+        stack.enter_context(client)
+        executor = DaskExecutor(client, address)
+        executor.check_workers()
+        yield executor
+
+
+def _connect(distributed: Any, address: str) -> Any:
+    """Return a client of the scheduler at ``host:port``, which may have a scheme in front."""
+    host, _, port = address.rpartition("//")[2].rpartition(":")
+    connected: Future[Any] = Future()
+
+    def attempt() -> None:
+        try:
+            connected.set_result(
+                distributed.Client(address, timeout=_SECONDS_TO_ANSWER, set_as_default=False)
+            )
+        except Exception as error:
+            connected.set_exception(error)
+
+    try:
+        # Dask waits long for a server that is not there, and forever for one of another kind.
+        socket.create_connection((host.strip("[]"), int(port)), _SECONDS_TO_ANSWER).close()
+        threading.Thread(target=attempt, daemon=True).start()
+        return connected.result(2 * _SECONDS_TO_ANSWER)
+    except (OSError, ValueError, OverflowError) as error:
+        raise WorkersLost(
+            f"no Dask scheduler answers at {address}; start one with dask scheduler, and give the "
+            "address that it prints."
+        ) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence Dask's log messages about lost workers, which are reported as errors anyway."""
+    # A scheduler that dies while results are fetched is reported by Tornado's loop.
+    talkers = ("distributed", "tornado")
+    names = [name for name in logging.root.manager.loggerDict if name.startswith(talkers)]
+    usual = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for name, level in usual.items():
+            logging.getLogger(name).setLevel(level)
+
+
+class DaskExecutor(Executor):
+    """Dask's own executor, with failures translated into one sentence.
+
+    Dask gives the tasks of a worker that dies to another one. If the scheduler is gone or a task
+    kills one worker after the other, tasks fail with :class:`WorkersLost`.
+    """
+
+    def __init__(self, client: Any, address: str | None) -> None:
+        self._client = client
+        self.on_this_machine = address is None
+        self._place = address or "this machine"
+        # A pure function would be run once for all tasks with equal arguments.
+        self._executor = client.get_executor(pure=False)
+
+    def check_workers(self) -> None:
+        """Refuse a cluster without workers, or with another version of this package."""
+        try:
+            self._client.wait_for_workers(1, timeout=_SECONDS_FOR_A_WORKER)
+        except TimeoutError as error:
+            raise WorkersLost(
+                f"the Dask scheduler at {self._place} has no worker; start some with dask worker."
+            ) from error
+        check_same_code(self.submit(package_code).result(), self._place)
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        """Submit a task."""
+        if self._client.status != "running":
+            raise self._gone()
+        inner = self._executor.submit(function, *arguments, **named)
+        return forwarded(inner, self._translate, inner.cancel)
+
+    def _gone(self) -> WorkersLost:
+        return WorkersLost(f"the Dask scheduler at {self._place} is gone.")
+
+    def _translate(self, error: BaseException) -> BaseException:
+        if isinstance(error, CancelledError):
+            return self._gone()
+        if type(error).__name__ == "KilledWorker":
+            return WorkersLost(
+                f"a task killed one worker after the other at {self._place}; perhaps it needs more "
+                "memory than they have."
+            )
+        if isinstance(error, ImportError):
+            return InvalidParameter(
+                f"the workers at {self._place} cannot load what they are to run ({error}); install "
+                "the same version of armrace there."
+            )
+        return error
+
+
+def forwarded(
+    inner: Future[Any],
+    translate: Callable[[BaseException], BaseException],
+    cancel: Callable[[], Any],
+) -> Future[Any]:
+    """Return a future with the outcome of ``inner``, with errors translated.
+
+    Cancelling it calls ``cancel``.
+    """
+    outer: Future[Any] = Future()
+
+    def hand_on(done: Future[Any]) -> None:
+        # A cancelled future takes no result; its task may have ended anyway. From here on it cannot
+        # be cancelled: to ask first and answer later would leave time for another thread to do so.
+        if not outer.set_running_or_notify_cancel():
+            return
+        try:
+            outer.set_result(done.result())
+        except (CancelledError, Exception) as error:
+            outer.set_exception(translate(error))
+
+    def hand_back(done: Future[Any]) -> None:
+        if done.cancelled():
+            cancel()
+
+    inner.add_done_callback(hand_on)
+    outer.add_done_callback(hand_back)
+    return outer
