@@ -10,15 +10,16 @@ import copy
 import json
 import random
 import sys
+from contextlib import suppress
 
 import msgspec
 import numpy as np
 
 from armrace.errors import DamagedFile
 from armrace.forensics import watch
-from armrace.kernels.declarations import Room, unsound_array
 from armrace.kernels.generics import assign, choose, decide, distribution, learn
-from armrace.kernels.states import lasting_arrays
+from armrace.kernels.live import BadTicket, fitting
+from armrace.kernels.states import lasting_arrays, unsafe_array
 from armrace.online import Learner
 from armrace.policies import POLICIES
 from armrace.randomness import Purpose, stream_for
@@ -97,26 +98,30 @@ def change(array, luck):
     return f"= {value}"
 
 
-def works(snapshot, outstanding, luck):
-    """Whether it can be restored; whatever can be must work."""
+def is_restored(snapshot, outstanding, luck):
+    """Whether it is restored; a learner that is may decide nonsense or raise, but not crash."""
     try:
         learner = Learner.restore(snapshot)
     except DamagedFile:
         return False
+    with suppress(ArithmeticError, ValueError, BadTicket):
+        use(learner, outstanding, luck)
+    return True
+
+
+def use(learner, outstanding, luck):
+    """Do all that a learner does."""
     for decision in outstanding[:4]:
         learner.learn(decision, reward_of(decision.arm, luck))
     for _ in range(AFTERWARDS):
         decision = learner.decide()
         assert decision.arm in range(ARMS), decision
         learner.learn(decision, reward_of(decision.arm, luck))
-    weights = list(learner.distribution().values())
-    assert min(weights) >= 0, weights
-    assert abs(sum(weights) - 1) < 1e-6, weights
+    learner.distribution()
     assert learner.decisions == DECISIONS + AFTERWARDS
     learner.inspect()
     learner.audit()
-    Learner.restore(learner.snapshot())
-    return True
+    learner.snapshot()
 
 
 class Guarded(np.ndarray):
@@ -166,10 +171,6 @@ class Interpreted:
     def start(self):
         return watch(self.policy.start(ARMS, HORIZON), ARMS, HORIZON)
 
-    def unsound(self, state, decisions, rewards):
-        layers = self.policy.layer_count(ARMS, HORIZON)
-        return unsound_array(state, self.fresh, Room(ARMS, layers, decisions, rewards))
-
     def crafted_state(self, luck):
         """A copy of the state with one array changed; and what was done."""
         state = copy.deepcopy(self.state)
@@ -180,27 +181,19 @@ class Interpreted:
         arrays[name][...] = changed
         return state, f"{name} {how}"
 
-    def works(self, state, luck):
-        """Whether a state is found sound; whatever is must work, and stay sound."""
-        rewards = DECISIONS - len(self.outstanding)
-        if self.unsound(state, DECISIONS, rewards) is not None:
-            return False
+    def use(self, state, luck):
+        """Do all that a learner does with a state, if it is found safe; no index may be wrong."""
+        if unsafe_array(state, self.fresh) is not None:
+            return
+        layers, exact = self.policy.layer_count(ARMS, HORIZON), self.policy.exact_tickets
         watched, stream = guarded(state), stream_for(9, Purpose.LEARNER, replication=0)
         for ticket in self.outstanding[:4]:
             learn(watched, ticket, reward_of(ticket.arm, luck))
         for _ in range(AFTERWARDS):
-            ticket = assign(watched, choose(watched, stream, None))
-            assert ticket.arm in range(ARMS), ticket
-            if self.policy.exact_tickets:
-                assert 0 < ticket.probability <= 1 + 1e-9, ticket
+            ticket = fitting(choose(watched, stream, None), ARMS, layers, exact)
+            ticket = fitting(assign(watched, ticket), ARMS, layers, exact)
             learn(watched, ticket, reward_of(ticket.arm, luck))
-        weights = np.zeros(ARMS)
-        distribution(watched, weights)
-        assert weights.min() >= 0, weights
-        assert abs(weights.sum() - 1) < 1e-6, weights
-        now = DECISIONS + AFTERWARDS, rewards + 4 + AFTERWARDS
-        assert self.unsound(state, *now) is None, self.unsound(state, *now)
-        return True
+        distribution(watched, np.zeros(ARMS))
 
 
 def main(policies, seed, count):
@@ -209,12 +202,12 @@ def main(policies, seed, count):
     for policy in policies:
         learner, outstanding = busy_learner(policy)
         snapshot = learner.snapshot()
-        assert works(snapshot, outstanding, random.Random(1))
+        assert is_restored(snapshot, outstanding, random.Random(1))
         for place in range(count):
             luck = random.Random(f"{policy} {seed} {place}")
             changed, how = crafted(snapshot, luck)
             print(json.dumps([policy, place, how]), flush=True)
-            restored += works(changed, outstanding, luck)
+            restored += is_restored(changed, outstanding, luck)
     print(json.dumps([len(policies) * count, restored]), flush=True)
 
 

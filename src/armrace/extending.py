@@ -24,8 +24,8 @@ Parts for composed policies and serious attacks:
   :func:`barrier_weights`, :func:`add_loss`, :class:`Estimates`, :class:`Solution`,
   :func:`draws_from_solution`;
 - indices: :func:`make_argmax`, :func:`plays_next_arm`;
-- declarations of what a state may hold, checked when a snapshot is read: :func:`declare`,
-  :func:`relation` and the constants that go with them;
+- :func:`index_limits`, for states that hold indices: what these must stay below, which is checked
+  when a snapshot is read;
 - attacks: :class:`Tally`, which keeps what an attacker sees of each arm, and :func:`looks`, by
   which an attack says in which rounds it needs the learner's distribution.
 """
@@ -40,23 +40,6 @@ from armrace.adversaries.attack_tally import (
     tally_play,
 )
 from armrace.kernels.compiling import inlined, outlined
-from armrace.kernels.declarations import (
-    AMOUNT,
-    ARM,
-    ARM_OR_NONE,
-    CONSTANT,
-    COUNT,
-    FINITE,
-    LIMITED,
-    PROBABILITIES,
-    REWARD_COUNT,
-    UNIT,
-    Room,
-    Span,
-    SumOf,
-    declare,
-    relation,
-)
 from armrace.kernels.dispatch import implement
 from armrace.kernels.forwarding import forwards
 from armrace.kernels.generics import (
@@ -88,7 +71,7 @@ from armrace.kernels.sampling import (
     restricted_probability,
     total_weight,
 )
-from armrace.kernels.states import grown_by
+from armrace.kernels.states import grown_by, index_limits
 from armrace.kernels.streams import Stream, uniform
 from armrace.limits import Limits
 from armrace.policies import Policy
@@ -139,28 +122,18 @@ from armrace.policies.races.state import (
 from armrace.specification import Confidence
 
 __all__ = [
-    "AMOUNT",
-    "ARM",
-    "ARM_OR_NONE",
     "BERNSTEIN",
-    "CONSTANT",
-    "COUNT",
-    "FINITE",
     "HOEFFDING",
     "KL",
     "KL_JEFFREYS",
     "KL_MIXTURE",
-    "LIMITED",
     "LOGARITHMIC_BARRIER",
     "NEVER",
     "NO_ARM",
     "NO_LAYER",
     "PAPER",
-    "PROBABILITIES",
-    "REWARD_COUNT",
     "SAME_ARM",
     "TSALLIS_ENTROPY",
-    "UNIT",
     "Adversary",
     "Confidence",
     "CountingPolicy",
@@ -172,13 +145,10 @@ __all__ = [
     "Policy",
     "Race",
     "RacePolicy",
-    "Room",
     "Rule",
     "Setting",
     "Solution",
-    "Span",
     "Stream",
-    "SumOf",
     "Tally",
     "Ticket",
     "add_loss",
@@ -194,7 +164,6 @@ __all__ = [
     "corrupt",
     "count_play",
     "decide",
-    "declare",
     "delete_arm",
     "deviation",
     "distribution",
@@ -209,6 +178,7 @@ __all__ = [
     "forwards",
     "grown_by",
     "implement",
+    "index_limits",
     "inlined",
     "interval",
     "kl",
@@ -232,7 +202,6 @@ __all__ = [
     "plays_next_arm",
     "power_weights",
     "record",
-    "relation",
     "remember_clean",
     "restricted_probability",
     "sharp_rule",

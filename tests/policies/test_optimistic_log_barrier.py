@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from armrace.checking import check_policy
-from armrace.kernels.declarations import Room, unsound_array
 from armrace.kernels.generics import Ticket, assign, learn
-from armrace.kernels.states import grow_state
+from armrace.kernels.states import grow_state, unsafe_array
 from armrace.policies.optimistic_log_barrier import OptimisticLogBarrier
 from armrace.simulation import simulate
 from playing import is_sound, make_table, play, play_textbook, probabilities
@@ -133,7 +132,7 @@ def test_a_forged_memo_leaves_the_mean_squared_error_in_its_range():
     assign(state, Ticket(arm=0, probability=0.5))
     learn(state, Ticket(arm=0, probability=0.5, memo=-9.0), 0.0)
     fresh = OptimisticLogBarrier().start(arms=2, horizon=100)
-    assert unsound_array(state, fresh, Room(2, 1, 1, 1)) is None
+    assert unsafe_array(state, fresh) is None
 
 
 def test_a_new_arm_starts_as_good_as_the_best():
@@ -143,7 +142,7 @@ def test_a_new_arm_starts_as_good_as_the_best():
     grown = OptimisticLogBarrier().start(arms=5, horizon=400)
     grow_state(state, grown)
     fresh = OptimisticLogBarrier().start(arms=5, horizon=400)
-    assert unsound_array(grown, fresh, Room(5, 1, 400, 400)) is None
+    assert unsafe_array(grown, fresh) is None
     weights = probabilities(grown, 5)
     best = int(np.argmin(state.scratch.expectation.losses))
     scale = grown.scratch.scales[best]

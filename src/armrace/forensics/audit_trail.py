@@ -21,25 +21,21 @@ how many rewards of the arm were outstanding at that moment, each of which may b
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from armrace.forensics.blocks import SMALLEST_BLOCK, Blocks, block_size, end_blocks, make_blocks
+from armrace.forensics.blocks import SMALLEST_BLOCK, Blocks, end_blocks, make_blocks
 from armrace.forensics.waves import Waves, make_waves, record_play, record_reward
-from armrace.kernels.declarations import AMOUNT, CONSTANT, COUNT, Room, SumOf, declare, relation
 from armrace.kernels.dispatch import implement
 from armrace.kernels.forwarding import forwards
 from armrace.kernels.generics import Ticket, assign, choose, distribution, drop, learn, pass_round
 
 _FIRST_MARK = 8
 _MARKS_A_DOUBLING = 4
-_ROUNDING = 1e-6
 
 
-@declare(pulls=CONSTANT, reached=COUNT, sums=AMOUNT, rounds=COUNT, outstanding=COUNT)
 class Marks(NamedTuple):
     """Sum of each arm's rewards, and the round, after certain numbers of rewards."""
 
@@ -52,7 +48,6 @@ class Marks(NamedTuple):
     """Plays of the arm without a reward at that moment."""
 
 
-@declare(rounds=COUNT, assigned=COUNT, pulls=COUNT, sums=SumOf("pulls"))
 @forwards(distribution, choose, drop)
 class Watched(NamedTuple):
     """A policy's state, and a record of its rewards; a dropped play stays outstanding."""
@@ -68,37 +63,6 @@ class Watched(NamedTuple):
     marks: Marks
     blocks: Blocks
     waves: Waves
-
-
-@relation(Watched)
-def find_contradictions_in_watched(state: Watched, fresh: Watched, room: Room) -> Iterator[str]:
-    """Check that marks and blocks are stretches of the rewards that came."""
-    if state.rounds[0] != room.decisions:
-        yield "rounds"
-    if state.pulls.sum() > room.rewards:
-        yield "pulls"
-    marks, blocks = state.marks, state.blocks
-    if (marks.reached != np.searchsorted(marks.pulls, state.pulls, side="right")).any():
-        yield "marks.reached"
-    passed = np.arange(marks.pulls.size) < marks.reached[:, np.newaxis]
-    pulls = np.where(passed, marks.pulls, state.pulls[:, np.newaxis])
-    sums = np.where(passed, marks.sums, state.sums[:, np.newaxis])
-    sizes = np.diff(pulls, prepend=0)
-    grown = np.diff(sums, prepend=0.0)
-    if ((grown < -_ROUNDING) | (grown > sizes + _ROUNDING)).any():
-        yield "marks.sums"
-    if (blocks.sums > state.pulls[:, np.newaxis]).any():
-        yield "blocks.sums"
-    sizes = np.array([block_size(scale) for scale in range(blocks.ends.shape[1])])
-    struck = blocks.ends > 0
-    before = blocks.ends - sizes
-    whole = (blocks.ends % sizes == 0) & (before > 0) & (blocks.ends <= state.pulls[:, np.newaxis])
-    if (struck & ~whole).any():
-        yield "blocks.ends"
-    if (struck & ((blocks.before > before) | (blocks.within > sizes))).any():
-        yield "blocks.before"
-    if ((blocks.evidence > -np.inf) != struck).any():
-        yield "blocks.evidence"
 
 
 def watch(state: Any, arms: int, horizon: int) -> Watched:

@@ -10,25 +10,11 @@ import numpy.typing as npt
 
 from armrace.forensics.evidence import log_evidence, nearest_sums
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import AMOUNT, COUNT, Span, declare
 
 SMALLEST_BLOCK = 16
 """Fewer rewards than these cannot raise an alarm at any useful level."""
 
 
-@declare(
-    sums=AMOUNT,
-    rounds=COUNT,
-    outstanding=COUNT,
-    evidence=Span(-math.inf, 1e18),
-    ends=COUNT,
-    before=AMOUNT,
-    within=AMOUNT,
-    first_rounds=COUNT,
-    last_rounds=COUNT,
-    first_outstanding=COUNT,
-    last_outstanding=COUNT,
-)
 class Blocks(NamedTuple):
     """The current and the most striking block of each arm (row) and size (column)."""
 

@@ -12,12 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import COUNT, UNIT, SumOf, declare
 
 _MEMORIES = np.array([4.0, 16.0, 64.0])
 
 
-@declare(recent=UNIT, assigned=COUNT, pulls=COUNT, sums=SumOf("pulls"))
 class Waves(NamedTuple):
     """Rewards in bad times, when an arm pays less than usual, and in good times.
 

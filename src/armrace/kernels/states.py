@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 F = TypeVar("F", bound=Callable[[Any, Any], None])
+L = TypeVar("L", bound=Callable[[Any], Iterator[tuple[Any, Any]]])
 
 SCRATCH = "scratch"
 
@@ -43,6 +44,64 @@ def equal_states(one: Any, other: Any) -> bool:
         and array.tobytes() == others[name].tobytes()
         for name, array in arrays.items()
     )
+
+
+_LARGEST_INTEGER = 2**62
+_INDEX_LIMITS: dict[type, Callable[[Any], Iterator[tuple[Any, Any]]]] = {}
+
+
+def index_limits(state_class: type) -> Callable[[L], L]:
+    """Register what the indices within a state must stay below, which compiled code does not check.
+
+    The decorated function is called with a state and yields pairs: an array of indices, and the
+    number (or an array of numbers) that all of them must be below.
+
+    Args:
+        state_class: the class of the states.
+    """
+
+    def register(function: L) -> L:
+        _INDEX_LIMITS[state_class] = function
+        return function
+
+    return register
+
+
+def unsafe_array(state: Any, fresh: Any) -> str | None:
+    """Return the name of an array of a state that compiled code should not see, or ``None``.
+
+    Its counterpart in a ``fresh`` state says what is expected. Numbers are never NaN, and finite if
+    all of the fresh ones are; integers are no less than the least of the fresh ones or 0, and far
+    from overflow; truth values are 0 or 1. Indices stay below the limits of :func:`index_limits`.
+    """
+    expected = dict(lasting_arrays(fresh))
+    for name, array in lasting_arrays(state):
+        if not _is_safe(array, expected[name]):
+            return name
+    return _index_out_of_range(state)
+
+
+def _is_safe(array: np.ndarray, fresh: np.ndarray) -> bool:
+    if array.dtype.kind == "b":
+        return not (np.ascontiguousarray(array).view(np.uint8) > 1).any()
+    if array.dtype.kind == "f":
+        unusual = ~np.isfinite(array) if np.isfinite(fresh).all() else np.isnan(array)
+        return not unusual.any()
+    least = min(0, fresh.min(initial=0))
+    return bool(((array >= least) & (array <= _LARGEST_INTEGER)).all())
+
+
+def _index_out_of_range(state: Any) -> str | None:
+    for name, member in zip(state._fields, state, strict=True):
+        found = _index_out_of_range(member) if hasattr(member, "_fields") else None
+        if found is not None:
+            return f"{name}.{found}"
+    limits = _INDEX_LIMITS.get(type(state))
+    for indices, limit in limits(state) if limits is not None else ():
+        if (indices >= np.asarray(limit)).any():
+            arrays = lasting_arrays(state)
+            return next((n for n, each in arrays if np.shares_memory(each, indices)), "indices")
+    return None
 
 
 _GROWN_BY: dict[type, Callable[[Any, Any], None]] = {}

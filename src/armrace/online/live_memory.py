@@ -11,7 +11,6 @@ import numpy as np
 from armrace.errors import BrokenPolicy, DamagedFile, ForeignTicket
 from armrace.forensics import watch as put_under_watch
 from armrace.kernels.decision_objects import find_objects
-from armrace.kernels.declarations import Room, unsound_array
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.event_log import (
     ADDED_EVENT,
@@ -31,7 +30,7 @@ from armrace.kernels.generics import NO_ARM, Ticket
 from armrace.kernels.handles import Handle
 from armrace.kernels.live import DECISIONS, REWARDS, SETTLED, BadTicket, Live
 from armrace.kernels.live_calls import LiveCalls, make_live_calls
-from armrace.kernels.states import grow_state
+from armrace.kernels.states import grow_state, unsafe_array
 from armrace.kernels.streams import seek
 from armrace.online.events import Decision
 from armrace.online.snapshots import Snapshot, read_arrays
@@ -250,11 +249,10 @@ class LiveMemory:
         rewarded = snapshot.rewarded_bits()
         rewards = snapshot.settled + int(np.unpackbits(rewarded).sum())
         read_arrays(live.policy, snapshot.state)
-        arms, layers, _ = live.shape.tolist()
-        room = Room(arms, layers, snapshot.decisions, rewards)
-        unsound = unsound_array(live.policy, self._start(arms)[1], room)
-        if unsound is not None:
-            raise DamagedFile(f"the snapshot's {unsound} holds what this policy never does.")
+        arms = len(self.arms)
+        unsafe = unsafe_array(live.policy, self._start(arms)[1])
+        if unsafe is not None:
+            raise DamagedFile(f"the snapshot's {unsafe} holds what this policy never does.")
         self._earlier = snapshot.outstanding_decisions(arms, rewarded)
         seek(self._stream, snapshot.taken)
         live.counters[[DECISIONS, REWARDS, SETTLED]] = snapshot.decisions, rewards, snapshot.settled

@@ -43,9 +43,7 @@ class Policy(Specification, frozen=True):
     """A bandit algorithm, described by its parameters.
 
     A policy of your own subclasses this, gives a ``tag`` and a ``start``, and registers
-    ``distribution``, ``choose``, ``assign`` and ``learn`` for the class of its state. What the
-    state's arrays may hold is declared beside that class, see :mod:`armrace.kernels.declarations`:
-    snapshots are checked against it.
+    ``distribution``, ``choose``, ``assign`` and ``learn`` for the class of its state.
     """
 
     kind: ClassVar[str] = "policy"

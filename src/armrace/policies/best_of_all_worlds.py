@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import CONSTANT, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     NO_LAYER,
@@ -54,7 +53,6 @@ _TOP_LAYERS = 1
 """How many layers SAPO has."""
 
 
-@declare(top_share=CONSTANT, horizon=CONSTANT)
 class BestOfAllWorldsState(NamedTuple):
     """The race, with its shares given that SAPO does not get the round, and SAPO."""
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import AMOUNT, PROBABILITIES, UNIT, Room, Span, declare, relation
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn, stamped
 from armrace.kernels.sampling import choose_by_weights
@@ -26,11 +24,7 @@ from armrace.policies.leaders.estimates import (
     power_weights,
 )
 
-_MOST_PHASES = 64
-"""Each phase needs four times the variation of the one before."""
 
-
-@declare(weights=PROBABILITIES, learning_rate=UNIT, variation=AMOUNT, phase=Span(0, _MOST_PHASES))
 class BroadState(NamedTuple):
     """Estimated losses of the phase, its rate, and the variation met in it so far."""
 
@@ -42,13 +36,6 @@ class BroadState(NamedTuple):
     phase: npt.NDArray[np.int64]
     patience: float
     """A phase ends when its variation times the squared rate reaches this."""
-
-
-@relation(BroadState)
-def find_contradictions_in_broad(state: BroadState, fresh: BroadState, room: Room) -> Iterator[str]:
-    """Check that the rate is halved with each phase."""
-    if state.learning_rate[0] != fresh.learning_rate[0] * 0.5 ** int(state.phase[0]):
-        yield "learning_rate"
 
 
 class Broad(CountingPolicy, frozen=True, tag="broad"):

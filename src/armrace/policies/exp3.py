@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import AMOUNT, CONSTANT, UNIT, Room, declare, relation
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
 from armrace.kernels.sampling import choose_by_weights, total_weight
@@ -26,7 +25,6 @@ from armrace.theory import exp3_any_rewards_regret
 _SMALLEST_WEIGHT = 1e-100
 
 
-@declare(losses=AMOUNT, weights=UNIT, origin=AMOUNT, learning_rate=CONSTANT)
 class Exp3State(NamedTuple):
     """Estimated losses; ``weights`` are ``exp(-rate * (loss - origin))``, not normalised."""
 
@@ -35,15 +33,6 @@ class Exp3State(NamedTuple):
     origin: npt.NDArray[np.float64]
     learning_rate: npt.NDArray[np.float64]
     counts: Counts
-
-
-@relation(Exp3State)
-def find_contradictions_in_exp3(state: Exp3State, fresh: Exp3State, room: Room) -> Iterator[str]:
-    """Check that losses are measured from one that none is below, and some weight is left."""
-    if (state.losses < state.origin[0]).any():
-        yield "origin"
-    if state.weights.max() < _SMALLEST_WEIGHT:
-        yield "weights"
 
 
 class Exp3(CountingPolicy, frozen=True, tag="exp3"):

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from armrace.errors import InvalidParameter
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import FINITE, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn, stamped
 from armrace.kernels.sampling import choose_by_weights
@@ -22,7 +21,6 @@ from armrace.policies.leaders.absence import ranks_arms
 from armrace.policies.leaders.estimates import add_loss, exponential_weights
 
 
-@declare(losses=FINITE)
 class Exp3IxState(NamedTuple):
     """Estimated losses; where ``anytime``, both rates are divided by ``sqrt(t)``."""
 

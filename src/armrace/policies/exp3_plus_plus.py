@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import FINITE, UNIT, Span, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
 from armrace.kernels.sampling import choose_by_weights
@@ -23,7 +22,6 @@ _ALPHA, _BETA = 3.0, 256.0
 _STRENGTH_2014 = 18.0
 
 
-@declare(losses=FINITE, mean_losses=UNIT, spread=Span(0.0, math.inf))
 class Exp3PlusPlusState(NamedTuple):
     """Estimated losses, and for the bounds on mean losses ``spread``, 1/sqrt(2 pulls)."""
 

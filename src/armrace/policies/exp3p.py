@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.declarations import Room, relation
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
 from armrace.kernels.sampling import choose_by_weights
@@ -32,13 +30,6 @@ class Exp3PState(NamedTuple):
 
     counts: Counts
     exponential: ExponentialGains
-
-
-@relation(Exp3PState)
-def find_contradictions_in_exp3p(state: Exp3PState, fresh: Exp3PState, room: Room) -> Iterator[str]:
-    """Check that the rates are those of the start."""
-    if not np.array_equal(state.exponential.rates, fresh.exponential.rates):
-        yield "exponential.rates"
 
 
 class Exp3P(CountingPolicy, frozen=True, tag="exp3p"):

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import Span, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, learn
 from armrace.limits import Limits
@@ -34,7 +33,6 @@ _PROVEN_RATES = (0.0, 0.25)
 """The prediction rates for which the paper has constants."""
 
 
-@declare(scales=Span(2, 1e9))
 class LbInfState(NamedTuple):
     """Estimated and predicted losses, and the scale of each arm's barrier."""
 

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import AMOUNT, Span, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, learn
 from armrace.limits import Limits
@@ -28,7 +27,6 @@ from armrace.policies.leaders.optimism import (
 )
 
 
-@declare(scales=Span(1, 1e9), variations=AMOUNT)
 class LbInfVState(NamedTuple):
     """Estimated and predicted losses, and the scale of each arm's barrier."""
 

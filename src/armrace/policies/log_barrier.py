@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import PROBABILITIES, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
 from armrace.kernels.sampling import choose_by_weights
@@ -27,7 +26,6 @@ from armrace.policies.leaders.estimates import (
 )
 
 
-@declare(weights=PROBABILITIES)
 class LogBarrierState(NamedTuple):
     """Estimated losses with the probabilities that follow from them, and the learning rate."""
 

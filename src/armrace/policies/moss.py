@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import AMOUNT, CONSTANT, UNIT, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     Eligible,
@@ -22,7 +21,6 @@ from armrace.policies.common.counts import Counts, count_play, make_counts, reco
 from armrace.policies.indices.argmax import make_argmax, plays_next_arm
 
 
-@declare(means=UNIT, bonuses=AMOUNT, fair_share=CONSTANT)
 class MossState(NamedTuple):
     """Counts, means, and the bonus of each arm, which changes only when the arm is played."""
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import AMOUNT, REWARD_COUNT, UNIT, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, assign, learn, stamped
 from armrace.kernels.states import grown_by
@@ -40,7 +39,6 @@ _SMALLEST_PROBABILITY = 1e-200
 Floats = npt.NDArray[np.float64]
 
 
-@declare(own=UNIT, pooled=UNIT, rewards=REWARD_COUNT)
 class Spreads(NamedTuple):
     """Mean squared errors of predictions: of each arm, and of all arms together."""
 
@@ -57,7 +55,6 @@ class BarrierScratch(NamedTuple):
     scales: Floats
 
 
-@declare(variations=AMOUNT, variances=AMOUNT)
 class OptimisticLogBarrierState(NamedTuple):
     """Estimated and predicted losses, and what is known about their errors."""
 

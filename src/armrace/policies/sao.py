@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import (
-    AMOUNT,
-    CONSTANT,
-    COUNT,
-    ROUND_OR_NEVER,
-    UNIT,
-    Room,
-    Span,
-    declare,
-    relation,
-    sums_to_one,
-)
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
 from armrace.kernels.streams import Stream
@@ -47,18 +35,6 @@ _SEEN, _SWITCHED_AT = 0, 1
 _LOG_TERM, _HORIZON = 0, 1
 
 
-@declare(
-    probabilities=UNIT,
-    weighted_gains=AMOUNT,
-    means=UNIT,
-    half_widths=Span(0.0, math.inf),
-    set_aside_at=ROUND_OR_NEVER,
-    frozen_share=COUNT,
-    least_gap=AMOUNT,
-    largest_gap=Span(0.0, math.inf),
-    clock=ROUND_OR_NEVER,
-    constants=CONSTANT,
-)
 class SaoState(NamedTuple):
     """Estimates and, of arms set aside, what they were set aside with."""
 
@@ -78,25 +54,6 @@ class SaoState(NamedTuple):
     """Rewards seen, and when the switch happened."""
     constants: npt.NDArray[np.float64]
     fallback: ExponentialGains
-
-
-@relation(SaoState)
-def find_contradictions_in_sao(state: SaoState, fresh: SaoState, room: Room) -> Iterator[str]:
-    """Until the switch, an arm is active or was set aside, and all share the probability."""
-    if state.clock[_SEEN] < 0 or state.clock[_SEEN] > state.counts.pulls.sum():
-        yield "clock"
-    if _has_switched(state):
-        return
-    if not state.active.any():
-        yield "active"
-    aside, seen = ~state.active, state.clock[_SEEN]
-    when, frozen = state.set_aside_at[aside], state.frozen_share[aside]
-    if (state.set_aside_at[state.active] != NEVER).any() or ((when < 1) | (when > seen)).any():
-        yield "set_aside_at"
-    if not ((frozen > 0.0) & np.isclose(frozen / (seen + 1), state.probabilities[aside])).all():
-        yield "frozen_share"
-    if not sums_to_one(state.probabilities) or not state.probabilities[state.active].all():
-        yield "probabilities"
 
 
 class Sao(Policy, frozen=True, tag="sao"):

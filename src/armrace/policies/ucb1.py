@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import UNIT, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     Eligible,
@@ -43,7 +42,6 @@ class Lead(NamedTuple):
     """An upper bound on the index of every other arm in these rounds."""
 
 
-@declare(means=UNIT, spread=UNIT)
 class Ucb1State(NamedTuple):
     """Counts, means and ``spread``, 1/sqrt(assigned), which changes for one arm a round."""
 

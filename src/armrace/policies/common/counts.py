@@ -6,17 +6,14 @@ two differ only while feedback is outstanding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import COUNT, REWARD_COUNT, Room, SumOf, declare, relation
 
 
-@declare(assigned=COUNT, pulls=REWARD_COUNT, sums=SumOf("pulls"), rounds=COUNT)
 class Counts(NamedTuple):
     """Counts and reward sums, one per arm, and the number of decisions."""
 
@@ -24,15 +21,6 @@ class Counts(NamedTuple):
     pulls: npt.NDArray[np.int64]
     sums: npt.NDArray[np.float64]
     rounds: npt.NDArray[np.int64]
-
-
-@relation(Counts)
-def find_contradictions_in_counts(state: Counts, fresh: Counts, room: Room) -> Iterator[str]:
-    """Check that each decision is counted for one arm; a reward comes after its decision."""
-    if state.assigned.sum() != state.rounds[0]:
-        yield "rounds"
-    if state.pulls.sum() > room.rewards:
-        yield "pulls"
 
 
 def make_counts(arms: int) -> Counts:

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import (
-    CONSTANT,
-    COUNT,
-    LIMITED,
-    UNIT,
-    Room,
-    Span,
-    declare,
-    relation,
-)
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     Eligible,
@@ -38,7 +27,6 @@ from armrace.policies.indices.ordered import (
     make_ordered,
     median,
     reward_of_rank,
-    rewards_in_order,
     sum_of_ranks,
 )
 
@@ -47,9 +35,6 @@ __all__ = ["CrUcb"]
 _ESTIMATORS = ("trimmed", "shorth", "median")
 _TRIMMED, _SHORTH = 0, 1
 _LOW, _HIGH = 0, 1
-_MEAN = Span(-1e-3, 1.001)
-"""The range of a mean from a running sum, which rounding errors may move out of [0, 1]."""
-_ROUNDING = 1e-4
 """How far a running sum may be off after very many rewards."""
 _DEVIATION = 0.5
 """Standard deviation of a reward in [0, 1], at most."""
@@ -57,14 +42,6 @@ _FORGIVEN = 1e-12
 """Relative tolerance in rounding ``alpha n`` up, so that 0.07 of 100 rewards are 7, not 8."""
 
 
-@declare(
-    estimates=_MEAN,
-    kept_sums=LIMITED,
-    trimmed=COUNT,
-    spread=UNIT,
-    alpha=CONSTANT,
-    estimator=CONSTANT,
-)
 class CrUcbState(NamedTuple):
     """Counts, all rewards in order of size, and what the estimator makes of them."""
 
@@ -78,24 +55,6 @@ class CrUcbState(NamedTuple):
     spread: npt.NDArray[np.float64]
     alpha: npt.NDArray[np.float64]
     estimator: npt.NDArray[np.int64]
-
-
-@relation(CrUcbState)
-def find_contradictions_in_crucb(state: CrUcbState, fresh: CrUcbState, room: Room) -> Iterator[str]:
-    """Check that no more rewards are kept than came, and what is trimmed leaves some of them."""
-    sizes = state.ordered.sizes
-    if (sizes > state.counts.pulls).any():
-        yield "ordered.sizes"
-    if state.estimator[0] != _TRIMMED:
-        return
-    expected = [trimmed_count(state.alpha[0], size) for size in sizes.tolist()]
-    if state.trimmed.tolist() != expected:
-        yield "trimmed"
-    for arm, trimmed in enumerate(state.trimmed.tolist()):
-        rewards = rewards_in_order(state.ordered, arm)
-        kept = float(rewards[trimmed : rewards.size - trimmed].sum())
-        if abs(state.kept_sums[arm] - kept) > _ROUNDING:
-            yield "kept_sums"
 
 
 class CrUcb(HistoryPolicy, frozen=True, tag="crucb"):

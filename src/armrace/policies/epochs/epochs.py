@@ -9,30 +9,18 @@ ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import AMOUNT, COUNT, REWARD_COUNT, Room, Span, declare, relation
 from armrace.kernels.generics import Eligible, Ticket, distribution, stamped
 from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
 from armrace.policies.common.counts import Counts, count_play
 
 
-@declare(
-    gaps=Span(0.0, 1e12),
-    planned=AMOUNT,
-    sums=AMOUNT,
-    total=Span(0.0, 2.0**59),
-    number=Span(0, 64),
-    length=Span(0, 2**59),
-    played=COUNT,
-    seen=REWARD_COUNT,
-)
 class Epochs(NamedTuple):
     """The current epoch; ``number`` counts from 1, ``gaps`` are those it was planned with."""
 
@@ -48,25 +36,6 @@ class Epochs(NamedTuple):
     """How many rewards of this epoch have come."""
     scratch: npt.NDArray[np.float64]
     """Probabilities of the next epoch, before its first decision is assigned."""
-
-
-@relation(Epochs)
-def find_contradictions_in_epochs(state: Epochs, fresh: Epochs, room: Room) -> Iterator[str]:
-    """Check that an epoch has a plan for each arm, and the smallest gap that its number allows."""
-    # The arm that sets r* has a negative gap, so that the least gap is always the floor, exactly.
-    if state.gaps.min() != 0.5 ** (int(state.number[0]) - 1):
-        yield "gaps"
-    if not (state.planned > 0.0).all():
-        yield "planned"
-    if not np.isclose(state.planned.sum(), state.total[0], rtol=1e-9, atol=0.0):
-        yield "total"
-    # One for rounding up, and one because large totals are rounded themselves.
-    if not state.total[0] <= state.length[0] < state.total[0] + 2.0:
-        yield "length"
-    if state.played[0] > state.length[0]:
-        yield "played"
-    if (state.sums > state.seen[0]).any():
-        yield "sums"
 
 
 def make_epochs(arms: int) -> Epochs:

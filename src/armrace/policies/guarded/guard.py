@@ -26,7 +26,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined, outlined
-from armrace.kernels.declarations import CONSTANT, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     NO_ARM,
@@ -73,7 +72,6 @@ class Scratch(NamedTuple):
     """For a choice of the base's that is only looked at."""
 
 
-@declare(weighted=CONSTANT, exact=CONSTANT)
 class GuardState(NamedTuple):
     """The base policy's state and the guard's race, whose shares sum to that of labelled rounds."""
 

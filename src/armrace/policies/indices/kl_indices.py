@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import CONSTANT, UNIT, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     Eligible,
@@ -45,14 +44,6 @@ class SolvedIndices(NamedTuple):
     """How fast the index grew there with ``d``; negative once the mean has changed."""
 
 
-@declare(
-    means=UNIT,
-    share=UNIT,
-    weight=CONSTANT,
-    limits=CONSTANT,
-    turned=CONSTANT,
-    counts_present=CONSTANT,
-)
 class KlIndices(NamedTuple):
     """Counts, means and the constants of the index."""
 

@@ -8,29 +8,18 @@ they were on last: an order statistic moves little from one reward to the next.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import AMOUNT, COUNT, UNIT, Room, Span, declare, relation
-from armrace.kernels.states import grown_by
+from armrace.kernels.states import grown_by, index_limits
 from armrace.policies.indices.pages import PAGE, Pages, insert_page, make_pages, page_start
 
 _HALF = PAGE // 2
-_ROUNDING = 1e-9
-"""How far the sum of a page may be off."""
 
 
-@declare(
-    fill=Span(0, PAGE),
-    least=UNIT,
-    totals=AMOUNT,
-    sizes=COUNT,
-    cursor_page=COUNT,
-    cursor_rank=COUNT,
-)
 class Ordered(NamedTuple):
     """Pages of sorted rewards; ``fill``, ``least`` and ``totals`` have an entry for each page."""
 
@@ -46,34 +35,11 @@ class Ordered(NamedTuple):
     """The rank of the first reward on that page."""
 
 
-@relation(Ordered)
-def find_contradictions_in_ordered(state: Ordered, fresh: Ordered, room: Room) -> Iterator[str]:
-    """Check that rewards are in order and counted, and cursors know the ranks of their pages."""
-    if not ((state.pages.pool >= 0.0) & (state.pages.pool <= 1.0)).all():
-        yield "pages.pool"
-    if state.fill[state.pages.used[0] :].any():
-        yield "fill"
-    if (state.pages.length < 1).any():
-        yield "pages.length"
-    for arm in range(state.sizes.size):
-        begin, length = int(state.pages.begins[arm]), int(state.pages.length[arm])
-        pages = state.pages.directory[begin : begin + length].astype(np.int64)
-        fill = state.fill[pages].astype(np.int64)
-        if fill.sum() != state.sizes[arm] or (length > 1 and (fill == 0).any()):
-            yield "fill"
-        rewards = state.pages.pool.reshape(-1, PAGE)[pages]
-        kept = np.arange(PAGE) < fill[:, np.newaxis]
-        if (np.diff(rewards[kept]) < 0.0).any():
-            yield "pages.pool"
-        if (rewards[:, 0] != state.least[pages])[fill > 0].any():
-            yield "least"
-        if (abs(np.where(kept, rewards, 0.0).sum(axis=1) - state.totals[pages]) > _ROUNDING).any():
-            yield "totals"
-        if (state.cursor_page[arm] >= length).any():
-            yield "cursor_page"
-        ranks = np.append(0, np.cumsum(fill))
-        if (state.cursor_rank[arm] != ranks[np.minimum(state.cursor_page[arm], length)]).any():
-            yield "cursor_rank"
+@index_limits(Ordered)
+def limit_indices_of_ordered(state: Ordered) -> Iterator[tuple[Any, Any]]:
+    yield state.pages.directory, state.fill.size
+    yield state.fill, PAGE + 1
+    yield state.cursor_page, state.pages.length[:, np.newaxis]
 
 
 def rewards_in_order(ordered: Ordered, arm: int) -> npt.NDArray[np.float64]:

@@ -8,14 +8,13 @@ directory is moved to one of twice the length.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import FINITE, NUMBER, Room, declare, relation
-from armrace.kernels.states import grown_by
+from armrace.kernels.states import grown_by, index_limits
 
 PAGE = 128
 """Numbers on a page."""
@@ -23,7 +22,6 @@ _FIRST_DIRECTORY = 4
 _USED_PAGES, _USED_ENTRIES = 0, 1
 
 
-@declare(pool=FINITE, directory=NUMBER, begins=NUMBER, room=NUMBER, length=NUMBER, used=NUMBER)
 class Pages(NamedTuple):
     """The pool, and for each arm where its directory begins, its room and its length."""
 
@@ -36,29 +34,11 @@ class Pages(NamedTuple):
     """Pages and entries of the directory handed out so far."""
 
 
-@relation(Pages)
-def find_contradictions_in_pages(state: Pages, fresh: Pages, room: Room) -> Iterator[str]:
-    """Check that directories do not overlap, and each page handed out is listed in one of them."""
-    pages, entries = state.used.tolist()
-    if not (0 <= pages <= state.pool.size // PAGE and 0 <= entries <= state.directory.size):
-        yield "used"
-    elif (state.begins < 0).any() or (state.begins > entries).any():
-        yield "begins"
-    elif (state.room < 1).any() or (
-        state.begins + np.minimum(state.room, entries + 1) > entries
-    ).any():
-        yield "room"
-    elif (state.length < 0).any() or (state.length > state.room).any():
-        yield "length"
-    else:
-        order = np.argsort(state.begins)
-        ends = (state.begins + state.room)[order]
-        if (ends[:-1] > state.begins[order][1:]).any():
-            yield "begins"
-        stretches = zip(state.begins.tolist(), state.length.tolist(), strict=True)
-        listed = [state.directory[begin : begin + length] for begin, length in stretches]
-        if not np.array_equal(np.sort(np.concatenate(listed)), np.arange(pages)):
-            yield "directory"
+@index_limits(Pages)
+def limit_indices_of_pages(state: Pages) -> Iterator[tuple[Any, Any]]:
+    yield state.used, [state.pool.size // PAGE + 1, state.directory.size + 1]
+    yield state.begins, state.directory.size - state.room + 1
+    yield state.length, state.room + 1
 
 
 @grown_by(Pages)

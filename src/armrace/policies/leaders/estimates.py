@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import LIMITED, declare
 
 LOGARITHMIC_BARRIER, TSALLIS_ENTROPY = 1, 2
 """Powers of ``1 / (scale * (loss - x))``."""
@@ -29,7 +28,6 @@ _TOLERANCE = 1e-12
 _MOST_STEPS = 100
 
 
-@declare(losses=LIMITED, normaliser=LIMITED)
 class Estimates(NamedTuple):
     """Estimated losses, and the ``x`` from which the next solution starts."""
 

@@ -10,36 +10,24 @@ come at any time.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import AMOUNT, Room, Span, declare, relation
 from armrace.policies.leaders.estimates import Solution, make_solution
 
 BONUS, LEARNING_RATE, EXPLORATION = 0, 1, 2
 """Places in ``rates``."""
 
 
-@declare(gains=AMOUNT, rates=Span(1e-15, 1e3))
 class ExponentialGains(NamedTuple):
     """State of EXP3.P: estimated gains and the rates."""
 
     gains: npt.NDArray[np.float64]
     rates: npt.NDArray[np.float64]
     scratch: Solution
-
-
-@relation(ExponentialGains)
-def find_contradictions_in_gains(
-    state: ExponentialGains, fresh: ExponentialGains, room: Room
-) -> Iterator[str]:
-    """Check that exploration is a probability."""
-    if state.rates[EXPLORATION] > 1.0:
-        yield "rates"
 
 
 def make_gains(arms: int, horizon: float, log_confidence: float) -> ExponentialGains:

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import LIMITED, PROBABILITIES, UNIT, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, assign, stamped
 from armrace.policies.common.counts import Counts, count_play
@@ -32,7 +31,6 @@ Floats = npt.NDArray[np.float64]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@declare(losses=LIMITED, predictions=UNIT, weights=PROBABILITIES, normaliser=LIMITED)
 class PredictedLosses(NamedTuple):
     """Estimated and predicted losses, and the solution for the latest decision."""
 

@@ -7,14 +7,12 @@ difference.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import CONSTANT, COUNT, Room, declare, relation
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     Eligible,
@@ -31,7 +29,6 @@ from armrace.policies.common.counts import Counts, count_play, make_counts, reco
 from armrace.policies.posteriors.beta import draw_beta, law_of_largest
 
 
-@declare(successes=COUNT, failures=COUNT, turned=CONSTANT)
 class Posteriors(NamedTuple):
     """Successes and failures of each arm since the uniform prior."""
 
@@ -40,17 +37,6 @@ class Posteriors(NamedTuple):
     failures: npt.NDArray[np.float64]
     turned: npt.NDArray[np.bool_]
     """Whether a reward of 0 is the success."""
-
-
-@relation(Posteriors)
-def find_contradictions_in_posteriors(
-    state: Posteriors, fresh: Posteriors, room: Room
-) -> Iterator[str]:
-    """Check that each reward is a success or a failure."""
-    if (state.successes % 1.0).any():
-        yield "successes"
-    if (state.successes + state.failures != state.counts.pulls).any():
-        yield "failures"
 
 
 def make_posteriors(arms: int, turned: bool) -> Posteriors:

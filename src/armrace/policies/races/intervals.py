@@ -27,14 +27,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import CONSTANT, declare
 from armrace.policies.common.divergence import lower_kl, upper_kl
 
 # The order matters: ``ends`` takes the kinds up to BERNSTEIN to be means with a half-width.
 PAPER, HOEFFDING, BERNSTEIN, KL, KL_MIXTURE, KL_JEFFREYS = range(6)
 
 
-@declare(kind=CONSTANT, log_lower=CONSTANT, log_upper=CONSTANT, allowance=CONSTANT)
 class Rule(NamedTuple):
     """How the intervals of each layer are computed; arrays have one entry per layer."""
 

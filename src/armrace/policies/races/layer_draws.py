@@ -40,7 +40,7 @@ def layer_at(level: float, tail: npt.NDArray[np.float64], fastest: int) -> int:
         fastest: the fastest layer that is possible.
     """
     layer = fastest
-    while level < tail[layer + 1]:
+    while layer + 2 < tail.size and level < tail[layer + 1]:
         layer += 1
     return layer
 

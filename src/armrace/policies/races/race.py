@@ -110,7 +110,8 @@ def race_drop(state: Race, ticket: Ticket) -> None:
     if ticket.layer != NO_LAYER:
         # Intervals stop making room for the reward, which will not come (docs/decisions/017). The
         # turn stays used up: other arms have had theirs since.
-        cell_of(state, ticket.layer, ticket.arm).assigned -= 1
+        cell = cell_of(state, ticket.layer, ticket.arm)
+        cell.assigned = max(0, cell.assigned - 1)  # a drop may be forged
 
 
 @implement(learn, Race)

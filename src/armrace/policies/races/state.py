@@ -6,25 +6,14 @@ cache lines. The functions that act on the state are in :mod:`armrace.policies.r
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import (
-    ARM,
-    ARM_OR_NONE,
-    CONSTANT,
-    COUNT,
-    LAYER_OR_NONE,
-    REWARD_COUNT,
-    ROUND_OR_NEVER,
-    Span,
-    SumOf,
-    declare,
-)
+from armrace.kernels.states import index_limits
 from armrace.policies.races.intervals import Rule, ends, needs_squares
 from armrace.theory import layer_tolerances
 
@@ -80,42 +69,7 @@ LAYER = np.dtype(
 )
 """The record of one layer."""
 
-_END = Span(-1e18, 1e18, infinite=True)
-"""An end of an interval; infinite where there is none."""
 
-
-@declare(
-    cells={
-        "assigned": Span("minus_decisions", "decisions"),  # dropped decisions are subtracted
-        "pulls": REWARD_COUNT,
-        "sums": SumOf("pulls"),
-        "patience": Span(-1, FOREVER),
-        "next": ARM,
-        "lower": _END,
-        "upper": _END,
-        "squares": SumOf("sums"),
-        "means": Span(-math.inf, 1.0),
-        "eliminated_at": ROUND_OR_NEVER,
-        "eliminated_by": LAYER_OR_NONE,
-    },
-    layers={
-        "active_count": Span(0, "arms"),
-        "turn": ARM,
-        "leads": Span(0, FOREVER),
-        "leader": ARM_OR_NONE,
-        "highest_lower": _END,
-        "lowest_upper": _END,
-        "slowest": ARM,
-    },
-    deletions=COUNT,
-    share=CONSTANT,
-    tail=CONSTANT,
-    tolerated=CONSTANT,
-    halving=CONSTANT,
-    pooled=CONSTANT,
-    leading=CONSTANT,
-    rounds=COUNT,
-)
 class Race(NamedTuple):
     """State of a race.
 
@@ -190,6 +144,14 @@ class Race(NamedTuple):
 
     def _of_cells(self, name: str) -> Any:
         return self.cells[name]
+
+
+@index_limits(Race)
+def limit_indices_of_race(state: Race) -> Iterator[tuple[Any, int]]:
+    arms = state.cells.shape[1]
+    yield state.cells["next"], arms
+    for name in ("turn", "leader", "slowest"):
+        yield state.layers[name], arms
 
 
 def make_race(

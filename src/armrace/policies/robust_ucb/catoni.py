@@ -11,14 +11,12 @@ solved exactly only if these error bounds leave the largest index undecided.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import COUNT, UNIT, Room, SumOf, declare, relation
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     Eligible,
@@ -38,7 +36,6 @@ _LEAST_SLOPE = 0.8
 _THETA, _ALPHA, _VALUE, _SLOPE, _TILT = 0, 1, 2, 3, 4
 
 
-@declare(kept=COUNT, kept_sums=SumOf("kept"), spread=UNIT)
 class CatoniMeans(NamedTuple):
     """Counts, all rewards in the order they came, and a reference for each arm."""
 
@@ -50,19 +47,6 @@ class CatoniMeans(NamedTuple):
     scratch: npt.NDArray[np.float64]
     """The references: for each arm ``theta``, ``alpha`` (0 if there is no reference), and at
     them ``F``, ``sum psi'`` and ``sum psi' (X - theta)``."""
-
-
-@relation(CatoniMeans)
-def find_contradictions_in_catoni(
-    state: CatoniMeans, fresh: CatoniMeans, room: Room
-) -> Iterator[str]:
-    """Check that all rewards kept are on pages."""
-    if (state.kept > state.counts.pulls).any():
-        yield "kept"
-    if (state.rewards.length != -(-state.kept // PAGE)).any():
-        yield "rewards.length"
-    if not ((state.rewards.pool >= 0.0) & (state.rewards.pool <= 1.0)).all():
-        yield "rewards.pool"
 
 
 def make_catoni_means(arms: int, capacity: int) -> CatoniMeans:

@@ -10,14 +10,12 @@ nearly always.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import COUNT, UNIT, Room, declare, relation
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     Eligible,
@@ -44,7 +42,6 @@ class LatestMedians(NamedTuple):
     """``floor(1 + 16 ln t)`` when the median was last computed; 0 after a new reward."""
 
 
-@declare(kept=COUNT, spread=UNIT)
 class MediansOfMeans(NamedTuple):
     """Counts and running sums of the rewards."""
 
@@ -54,19 +51,6 @@ class MediansOfMeans(NamedTuple):
     """Rewards in the running sums."""
     spread: npt.NDArray[np.float64]
     scratch: LatestMedians
-
-
-@relation(MediansOfMeans)
-def find_contradictions_in_medians(
-    state: MediansOfMeans, fresh: MediansOfMeans, room: Room
-) -> Iterator[str]:
-    """Check that all sums kept are on pages, and none exceeds the number of rewards."""
-    if (state.kept > state.counts.pulls).any():
-        yield "kept"
-    if (state.sums.length != -(-state.kept // PAGE)).any():
-        yield "sums.length"
-    if not ((state.sums.pool >= 0.0) & (state.sums.pool <= room.decisions)).all():
-        yield "sums.pool"
 
 
 def make_medians_of_means(arms: int, capacity: int) -> MediansOfMeans:

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import UNIT, declare
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     Eligible,
@@ -39,7 +38,6 @@ class Cuts(NamedTuple):
     """The ``2 ln t`` above which one more of them is cut."""
 
 
-@declare(early=UNIT, spread=UNIT)
 class TruncatedMeans(NamedTuple):
     """Counts and the early rewards of each arm."""
 

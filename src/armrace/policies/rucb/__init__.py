@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import CONSTANT, COUNT, UNIT, Room, declare, relation
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     Eligible,
@@ -32,15 +30,6 @@ _CONSISTENCY = 1.4826
 _MIDDLE, _LOW, _HIGH = 0, 1, 2
 
 
-@declare(
-    medians=UNIT,
-    deviations=UNIT,
-    windows=COUNT,
-    share=UNIT,
-    rho=CONSTANT,
-    eta=CONSTANT,
-    tuned=CONSTANT,
-)
 class RUcbState(NamedTuple):
     """Counts, all rewards in order of size, and their medians and median deviations."""
 
@@ -55,13 +44,6 @@ class RUcbState(NamedTuple):
     rho: npt.NDArray[np.float64]
     eta: npt.NDArray[np.float64]
     tuned: npt.NDArray[np.bool_]
-
-
-@relation(RUcbState)
-def find_contradictions_in_rucb(state: RUcbState, fresh: RUcbState, room: Room) -> Iterator[str]:
-    """Check that no more rewards are kept than came."""
-    if (state.ordered.sizes > state.counts.pulls).any():
-        yield "ordered.sizes"
 
 
 class RUcb(HistoryPolicy, frozen=True, tag="rucb"):

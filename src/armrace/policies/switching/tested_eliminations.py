@@ -15,26 +15,12 @@ makes SAPO switch to a fresh EXP3.P for the rounds that remain.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.declarations import (
-    AMOUNT,
-    CONSTANT,
-    COUNT,
-    NUMBER,
-    ROUND_OR_NEVER,
-    UNIT,
-    Room,
-    Span,
-    declare,
-    relation,
-    sums_to_one,
-)
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
 from armrace.kernels.streams import Stream
@@ -53,7 +39,6 @@ from armrace.policies.switching.switching import (
     share_among_active,
 )
 
-_ROUNDING = 1e-9
 _SEEN, _SWITCHED_AT, _ACTIVE = 0, 1, 2
 """Places in ``clock``: rewards seen, when the switch happened, how many arms are active."""
 
@@ -64,16 +49,6 @@ _LEAST_UPPER, _LOSSES = 0, 1
 """Places in ``totals``: ``U*`` and the sum of all losses."""
 
 
-@declare(
-    believed_loss=UNIT,
-    believed_gap=AMOUNT,
-    first_probability=UNIT,
-    first_length=AMOUNT,
-    length=AMOUNT,
-    errors=COUNT,
-    rounds=COUNT,
-    losses=AMOUNT,
-)
 class Phases(NamedTuple):
     """The current phase of each eliminated arm."""
 
@@ -89,18 +64,6 @@ class Phases(NamedTuple):
     """Importance-weighted losses of the present phase."""
 
 
-@declare(
-    probabilities=UNIT,
-    eliminated_at=ROUND_OR_NEVER,
-    mean_losses=UNIT,
-    half_widths=Span(1e-9, 1.0),
-    weighted_losses=AMOUNT,
-    lower=AMOUNT,
-    upper=UNIT,
-    totals=COUNT,
-    clock=NUMBER,
-    constants=CONSTANT,
-)
 class SapoState(NamedTuple):
     """State of SAPO; ``lower`` and ``upper`` bound each arm's mean loss."""
 
@@ -118,28 +81,6 @@ class SapoState(NamedTuple):
     clock: npt.NDArray[np.int64]
     constants: npt.NDArray[np.float64]
     fallback: ExponentialGains
-
-
-@relation(SapoState)
-def find_contradictions_in_sapo(state: SapoState, fresh: SapoState, room: Room) -> Iterator[str]:
-    """Until the switch some arm is active, and eliminated ones leave it a part of the rounds."""
-    seen, switched_at, active = state.clock.tolist()
-    if not 0 <= seen <= state.counts.pulls.sum() or switched_at > room.decisions:
-        yield "clock"
-    if active != state.active.sum():
-        yield "active"
-    if state.totals[_LEAST_UPPER] > 1.0:
-        yield "totals"
-    if has_switched(state):
-        return
-    if active == 0:
-        yield "active"
-    if not sums_to_one(state.probabilities) or not state.probabilities[state.active].all():
-        yield "probabilities"
-    first, gone = state.phases.first_probability, ~state.active
-    most = 0.5 / gone.size + 0.5 * state.counts.pulls / state.constants[_HORIZON]
-    if (first > most + _ROUNDING)[gone].any() or (state.probabilities > first)[gone].any():
-        yield "phases.first_probability"
 
 
 def make_sapo(arms: int, horizon: int, scale: float) -> SapoState:
