@@ -75,7 +75,7 @@ verify: setup ## try every lemma and theorem by experiment, in the full form
 	$(BIN)/armrace verify --report verification.html --force
 
 mutants: export PYTHONPATH := tests
-mutants: setup ## which claim of the quick form catches each mistake, for the guide's table
+mutants: setup ## which claim of the quick form catches each mistake: docs/mutants.csv
 	$(BIN)/python -m verification.mutants
 
 forensics: setup ## false alarms, power and certificates of audits, for their page in the docs
@@ -108,7 +108,7 @@ pictures: setup ## remake the pictures of docs/images
 docs: setup ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-reference: setup ## write the generated reference, the README's table of names, and pin the figures of new policies
+reference: setup ## write the generated reference, and pin the figures of new policies
 	$(BIN)/python docs/generate.py
 	$(BIN)/python tests/pinning.py
 

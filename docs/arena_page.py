@@ -1,8 +1,8 @@
 """Write the figures of ``docs/arena_cells.ndjson`` as tables.
 
-``python docs/arena_page.py`` writes all of them to ``docs/arena_budgets.csv``, and two tables of
-``docs/arena.md``: the first and that of the leaders. ``docs/replays.py`` makes the figures. A test
-compares page and files.
+``python docs/arena_page.py`` writes all of them to ``docs/arena_budgets.csv``, and three tables of
+``docs/arena.md``: the first two and that of the leaders. ``docs/replays.py`` makes the figures. A
+test compares page and files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ LEADERS = (
     "lb-inf",
     "tsallis-inf",
 )
+CHOSEN_AMONG = (*LEADERS, "exp3", "sharp-race", "thompson", "multi-layer-race", "ucb1")
+"""The policies whose single cells the page shows."""
 _SUMMARY = "| policy | mean | p95 | clicks, C = 100 |"
+_OTHERS = "| all others | mean | p95 |"
 _OF_LEADERS = "| leaders, "
 _NAMES = {"guarded": "guarded, base tsallis-inf"}
 """What the page calls policies whose name alone would not say enough."""
@@ -75,11 +78,14 @@ def with_tables(text: str, cells: Cells) -> str:
         ]
     ).with_columns(all_lost=1e9)
     three = worst_standings(frame.filter(pl.col("environment").is_in(CHEAP)))
-    text = _replaced(text, _SUMMARY, (_summary(cells, row) for row in three.to_dicts()))
+    ranks = three.to_dicts()
+    chosen = (_summary(cells, row) for row in ranks if row["policy"] in CHOSEN_AMONG)
+    text = _replaced(text, _SUMMARY, chosen)
+    others = (_relative(row) for row in ranks if row["policy"] not in CHOSEN_AMONG)
+    text = _replaced(text, _OTHERS, others)
     own = worst_standings(frame.filter(pl.col("policy").is_in(LEADERS)))
     ranked = sorted(own.to_dicts(), key=lambda row: LEADERS.index(row["policy"]))
-    leaders = (f"| `{r['policy']}` | {r['mean']:.2f} | {r['tail']:.2f} |" for r in ranked)
-    return _replaced(text, _OF_LEADERS, leaders)
+    return _replaced(text, _OF_LEADERS, map(_relative, ranked))
 
 
 def budget_table(cells: Cells) -> str:
@@ -92,10 +98,14 @@ def budget_table(cells: Cells) -> str:
     return "\n".join([*lines, ""])
 
 
+def _relative(row: dict[str, float | str]) -> str:
+    return f"| `{row['policy']}` | {row['mean']:.2f} | {row['tail']:.2f} |"
+
+
 def _summary(cells: Cells, row: dict[str, float | str]) -> str:
     policy = str(row["policy"])
     texts = [str(cells[name, policy, budget]) for name, budget in SHOWN]
-    return f"| `{policy}` | {row['mean']:.2f} | {row['tail']:.2f} | {' | '.join(texts)} |"
+    return f"{_relative(row)} {' | '.join(texts)} |"
 
 
 def _replaced(text: str, heading: str, rows: Iterable[str]) -> str:

@@ -1,4 +1,4 @@
-"""A griffe extension that turns docstrings into Markdown: doctests into code, roles into names."""
+"""A griffe extension that makes the doctests in docstrings blocks of code in Markdown."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from typing import Any
 import griffe
 
 _DOCTEST = re.compile(r"(?:^>>> .*\n?(?:^(?!>>>)\S.*\n?|^>>>.*\n?|^ +.*\n?)*)", re.MULTILINE)
-_ROLE = re.compile(r":\w+:`~?(?:[\w.]*\.)?([^`]*)`")
 
 
 class Markdown(griffe.Extension):
-    """Rewrites every docstring that has a doctest or a role."""
+    """Rewrites every docstring that has a doctest."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         if obj.docstring is not None:
-            text = _ROLE.sub(r"`\1`", obj.docstring.value)
-            obj.docstring.value = _DOCTEST.sub(_fenced, text)
+            obj.docstring.value = _DOCTEST.sub(_fenced, obj.docstring.value)
 
 
 def _fenced(match: re.Match[str]) -> str:

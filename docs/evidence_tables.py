@@ -1,7 +1,7 @@
-"""Tables between markers of a page: copies of rows of other pages, bounds, headline tables.
+"""Tables between markers of a page: bounds and headline tables.
 
-``docs/generate.py`` copies rows to the page on choosing a policy. As a program,
-``python docs/evidence_tables.py``, it plays the headline tables of README and *Live use* again,
+``docs/generate.py`` writes the bounds on the page on choosing a policy. As a program,
+``python docs/evidence_tables.py``, it plays the headline tables of that page and of README again,
 which takes minutes, and writes them.
 """
 
@@ -26,19 +26,8 @@ _SHOWN = (
     "lb-inf",
     "tsallis-inf",
     "exp3",
-    "sharp-race",
-    "multi-layer-race",
-    "thompson",
-    "ucb1",
 )
-"""The policies of the page, in its order."""
-
-_BLOCKS = {
-    "Worst found": ("arena.md", "## Worst found"),
-    "Live figures": ("guide/live-use.md", "## Which policy"),
-}
-"""Where the table of each block comes from: the page, and the heading above the table."""
-
+"""Policies with a bound that says something at these sizes."""
 
 ADS = (0.06, 0.05, 0.04, 0.03, 0.02), 200_000
 _SETTINGS = {
@@ -69,11 +58,8 @@ def _proven() -> list[str]:
 
 
 def with_evidence(text: str) -> str:
-    """The page with its tables between their markers."""
-    tables = {title: _table(_DOCS / page, head) for title, (page, head) in _BLOCKS.items()}
-    for title, lines in {**tables, "Proven figures": _proven()}.items():
-        text = with_block(text, title, lines)
-    return text
+    """The page with the table of bounds between its markers."""
+    return with_block(text, "Proven figures", _proven())
 
 
 def with_block(text: str, title: str, lines: Iterable[str]) -> str:
@@ -84,14 +70,6 @@ def with_block(text: str, title: str, lines: Iterable[str]) -> str:
     if found != 1:
         raise ValueError(f"the page has no block named {title}.")
     return text
-
-
-def _table(page: Path, heading: str) -> list[str]:
-    """The first table below a heading, without the policies that the page does not show."""
-    below = page.read_text(encoding="utf-8").split(f"\n{heading}\n")[1]
-    lines = below[below.index("\n|") + 1 :].split("\n\n")[0].splitlines()
-    rows = {line.split("`")[1]: line for line in lines[2:]}
-    return [*lines[:2], *(rows[name] for name in _SHOWN if name in rows)]
 
 
 # --- the headline tables ------------------------------------------------------------------
@@ -127,7 +105,7 @@ def play_headlines() -> None:
         ],
     )
     _write(
-        _DOCS / "guide" / "live-use.md",
+        _DOCS / "guide" / "choose-a-policy.md",
         "Clicks lost",
         ["| clicks lost | no attack | `swap-best` | own worst attack |", "|---|---:|---:|---:|"],
         [[f"`{name}`", *cells] for name, *cells in _played(clicks)],

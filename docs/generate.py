@@ -1,4 +1,4 @@
-"""Write what repeats declarations of the code: reference pages and the README's table of names.
+"""Write what repeats declarations of the code: reference pages, bounds and the list of decisions.
 
 ``python docs/generate.py`` writes them; a test checks that they are up to date.
 """
@@ -26,23 +26,8 @@ from armrace.specification import Specification
 
 PAGES = Path(__file__).parent / "reference"
 DECISIONS = Path(__file__).parent / "decisions"
-README = Path(__file__).parents[1] / "README.md"
 
 _NOTICE = "<!-- Written by docs/generate.py; do not edit. -->\n"
-_TABLE_BEGINS = "<!-- Names: written by docs/generate.py from the catalogues; do not edit. -->\n"
-_TABLE_ENDS = "<!-- End of names. -->\n"
-_FAMILIES = {
-    ("policies", "paper"): "of the paper",
-    ("policies", "robust"): "robust to corruption",
-    ("policies", "adversarial"): "adversarial, best of both worlds",
-    ("attacks", "paper"): "simple, and of the paper",
-    ("attacks", "literature"): "from the literature",
-    ("attacks", "daily life"): "from daily life",
-    ("environments", "law"): "drawn from a law",
-    ("environments", "record"): "given round by round",
-}
-"""How the README calls a family; by its own name where there is no entry."""
-
 _KINDS = {
     "print": "against the print",
     "restated": "against restatements",
@@ -107,29 +92,6 @@ def catalogue_page(title: str, catalogue: Catalogue[Any]) -> str:
 def _shipped(catalogue: Catalogue[Any]) -> dict[str, type[Specification]]:
     """The members that come with the package, without those of installed extensions."""
     return {tag: m for tag, m in catalogue.items() if m.__module__.startswith("armrace.")}
-
-
-def readme_with_names(text: str) -> str:
-    """The README with the table of all policies, attacks and environments between its markers."""
-    before, rest = text.split(_TABLE_BEGINS)
-    _, after = rest.split(_TABLE_ENDS)
-    return "".join([before, _TABLE_BEGINS, names_table(), _TABLE_ENDS, after])
-
-
-def names_table() -> str:
-    """A row for each family of each catalogue."""
-    lines = ["| | |", "|---|---|"]
-    catalogues = {"policies": POLICIES, "attacks": ADVERSARIES, "environments": ENVIRONMENTS}
-    for page, catalogue in catalogues.items():
-        families: dict[str, list[str]] = {}
-        for tag, member in _shipped(catalogue).items():
-            families.setdefault(member.family, []).append(f"`{tag}`")
-        title = f"[{page.capitalize()}](docs/reference/{page}.md), "
-        for family, tags in families.items():
-            title += _FAMILIES.get((page, family), family)
-            lines.append(f"| {title} | {', '.join(tags)} |")
-            title = ""
-    return "\n".join(["", *lines, "", ""])
 
 
 def _section(member: type[Specification]) -> str:
@@ -287,7 +249,6 @@ def pages() -> dict[Path, str]:
     guide = Path(__file__).parent / "guide" / "choose-a-policy.md"
     return {
         guide: with_evidence(guide.read_text(encoding="utf-8")),
-        README: readme_with_names(README.read_text(encoding="utf-8")),
         PAGES / "policies.md": catalogue_page(_POLICIES, POLICIES),
         PAGES / "attacks.md": catalogue_page(_ATTACKS, ADVERSARIES),
         PAGES / "environments.md": catalogue_page(_ENVIRONMENTS, ENVIRONMENTS),
@@ -305,4 +266,4 @@ def pages() -> dict[Path, str]:
 if __name__ == "__main__":
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")
-        print(f"wrote {path.relative_to(README.parent)}")
+        print(f"wrote {path.relative_to(PAGES.parents[1])}")

@@ -74,14 +74,6 @@ def test_what_is_proven_stands_beside_each_recommendation(
         assert cell.strip().split(": ")[-1] == said
 
 
-def test_the_guide_to_live_use_says_what_is_proven() -> None:
-    page = " ".join((DOCS / "guide" / "live-use.md").read_text(encoding="utf-8").split())
-    leaders = [proven(tag) for tag in ("optimistic-log-barrier", "tsallis-inf", "lb-inf")]
-    (a, b, c), (d, e, f) = zip(*leaders, strict=True)
-    assert f"by {a}, {b} and {c} of the 8,000 that can be lost" in page
-    assert f"with 1,000 views forged by {d}, {e} and {f}" in page
-
-
 def test_the_guide_to_planning_quotes_what_a_plan_says() -> None:
     question = make_question(
         [0.05, 0.045, 0.04, 0.04, 0.035, 0.03],

@@ -1,12 +1,13 @@
 """Races, guards and leaders with one mistake each, to show which check of ``verify`` detects it.
 
 A mutant has the guarantee of the class from which it derives; only its running state differs.
-``make mutants`` checks all of them and prints the table of the
-documentation. It exits with 1 if a mutant is not detected or an unbroken policy does not pass.
+``make mutants`` checks all of them and prints ``docs/mutants.csv``. It exits with 1 if a mutant is
+not detected or an unbroken policy does not pass.
 """
 
 from __future__ import annotations
 
+import csv
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -184,8 +185,8 @@ def print_table(form: Form = QUICK, seed: int = 0) -> bool:
         form: the sizes of the checks.
         seed: the seed of all runs.
     """
-    print("| policy | mistake | refuted by the quick form |")
-    print("|---|---|---|")
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    table.writerow(["policy", "mistake", "refuted by the quick form"])
     sound = True
     tried = [(name, mutation, partial(catch, policy)) for name, mutation, policy in mutants()]
     tried += [("engine", each, partial(catch_in_engine, each)) for each in ENGINE_MISTAKES]
@@ -193,7 +194,8 @@ def print_table(form: Form = QUICK, seed: int = 0) -> bool:
         failed = find(form, seed)
         sound &= bool(failed) == (mutation is not None)
         claims = "; ".join(dict.fromkeys(f"{each.claim} ({each.theorem})" for each in failed))
-        print(f"| `{name}` | {mutation or 'none'} | {claims or 'nothing'} |", flush=True)
+        table.writerow([name, mutation or "none", claims or "nothing"])
+        sys.stdout.flush()
     return sound
 
 

@@ -93,7 +93,7 @@ def _next_arm(state: MossState, eligible: Eligible) -> int:
 def moss_assign(state: MossState, ticket: Ticket) -> Ticket:
     arm = ticket.arm
     count_play(state.counts, arm)
-    # By plays assigned, not rewards seen: docs/decisions/008.
+    # By plays assigned, not rewards seen: docs/decisions/017.
     state.bonuses[arm] = bonus(state.counts.assigned[arm], state.fair_share[0])
     return ticket
 

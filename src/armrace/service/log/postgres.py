@@ -351,7 +351,7 @@ class _PostgresTransaction(SqlTransaction):
             self._connection.execute("COMMIT")
             if self._changed:
                 # It must write something: a commit that has written nothing does not wait for the
-                # disk (docs/decisions/022).
+                # disk (docs/decisions/021).
                 self._connection.execute("SELECT pg_logical_emit_message(true, 'armrace', '')")
         return self._changed
 
