@@ -15,7 +15,7 @@ import msgspec
 import polars as pl
 
 from armrace.formatting import count, figure
-from armrace.red_team.campaign import WORST_CELL, worst_frame, worst_standings, worst_verdict
+from armrace.red_team.batches import WORST_CELL, worst_frame, worst_standings, worst_verdict
 from armrace.reports.text import LEADERBOARD_COLUMNS
 from armrace.simulation.arena import (
     GRIDS,

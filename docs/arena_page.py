@@ -17,7 +17,7 @@ from replays import FILE, PARTS
 from replays import chains_of as chains
 
 from armrace.formatting import count
-from armrace.red_team.campaign import worst_standings
+from armrace.red_team.batches import worst_standings
 
 PAGE = FILE.with_name("arena.md")
 BUDGET_TABLE = FILE.with_name("arena_budgets.csv")

@@ -23,8 +23,7 @@ from armrace.environments import Bernoulli
 from armrace.files import make_folder, write_text
 from armrace.policies import POLICIES
 from armrace.red_team.library import winners_for
-from armrace.red_team.ratings import Notebook, Ratings, Stage
-from armrace.red_team.target import Target
+from armrace.red_team.target import Journal, Ratings, Stage, Target
 
 ARMS = (5, 10, 20, 40)
 RATES = ((0.5, 0.4), (0.06, 0.035))
@@ -84,7 +83,7 @@ def under_the_worst(target: Target) -> tuple[Adversary, list[float]]:
     listed: list[Adversary] = [Strip(edge=edge) for edge in (0.0, 0.05, 0.1, 0.15, 0.2, 0.35)]
     listed += map(ADVERSARIES.make, ("free-ride", "double-impact", "spoil-then-swap"))
     listed = list(dict.fromkeys([*listed, *winners_for(target)[:5]]))
-    book = Notebook(target, SEED)
+    book = Journal(target, SEED)
     choosing = Ratings(target, Stage.SELECTING, SEED, book, workers=1)
     judging = Ratings(target, Stage.CONFIRMING, SEED, book, workers=1)
     choosing.rate(listed, CHOOSING)

@@ -8,7 +8,7 @@ share the cells that they have in common:
 
 - ``budgets``: the leaders in the four environments that are cheap to play, at five budgets.
 - ``all``: in three of them every policy that is played at little cost.
-- ``rest``: there, all other policies that run without being told a parameter but the corruption.
+- ``rest``: there, all other policies that run without being given a parameter but the corruption.
 - ``ratings`` and ``many``: the leaders with Beta rewards, and with a hundred arms.
 - ``steady``: the recommended policy with optimism 1, where it was looked at for its tail.
 - ``long``: the leaders and Thompson sampling for a million rounds.
@@ -30,12 +30,12 @@ import polars as pl
 
 from armrace.formatting import count, figure
 from armrace.policies import POLICIES
-from armrace.red_team.campaign import (
-    Campaign,
+from armrace.red_team.batches import (
     CellKey,
-    Chain,
+    SearchBatch,
+    Series,
     newest_verdicts,
-    run_chain,
+    run_series,
     worst_frame,
     worst_standings,
 )
@@ -69,14 +69,14 @@ CHEAP = ("two-arms", "one-better", "clicks")
 BUDGETS = (32.0, 100.0, 316.0, 1000.0, 5623.0)
 
 
-def campaign(
+def batch(
     policies: tuple[str | dict[str, Any], ...],
     environments: tuple[str, ...],
     budgets: tuple[float, ...],
     horizon: int = 100_000,
-) -> Campaign:
+) -> SearchBatch:
     """Quick searches in some environments of the arena."""
-    return Campaign(
+    return SearchBatch(
         policies=policies,
         environments={name: ENVIRONMENTS_OF_THE_ARENA[name] for name in environments},
         budgets=budgets,
@@ -85,42 +85,42 @@ def campaign(
     )
 
 
-CAMPAIGNS = {
-    "budgets": campaign(LEADERS, (*CHEAP, "near-ties"), BUDGETS),
-    "all": campaign((*LEADERS, *OTHERS), CHEAP, BUDGETS),
-    "rest": campaign(REST, CHEAP, BUDGETS),
-    "ratings": campaign(LEADERS, ("ratings",), BUDGETS),
-    "many": campaign(LEADERS, ("hundred-arms",), BUDGETS),
-    "steady": campaign((STEADY,), ("two-arms", "clicks", "near-ties"), (32.0, 100.0)),
-    "long": campaign((*LEADERS, "thompson"), CHEAP, (100.0, 1000.0, 31_623.0), horizon=1_000_000),
+BATCHES = {
+    "budgets": batch(LEADERS, (*CHEAP, "near-ties"), BUDGETS),
+    "all": batch((*LEADERS, *OTHERS), CHEAP, BUDGETS),
+    "rest": batch(REST, CHEAP, BUDGETS),
+    "ratings": batch(LEADERS, ("ratings",), BUDGETS),
+    "many": batch(LEADERS, ("hundred-arms",), BUDGETS),
+    "steady": batch((STEADY,), ("two-arms", "clicks", "near-ties"), (32.0, 100.0)),
+    "long": batch((*LEADERS, "thompson"), CHEAP, (100.0, 1000.0, 31_623.0), horizon=1_000_000),
 }
 
 
-def chains(
+def series_of(
     parts: Iterable[str], policies: Iterable[str], environments: Iterable[str]
-) -> Iterator[Chain]:
-    """The chains of some parts; without names of policies or environments, of all of them.
+) -> Iterator[Series]:
+    """The series of some parts; without names of policies or environments, of all of them.
 
     A policy is named with its parameters or without: ``guarded`` stands for all its bases.
     """
     for part in parts:
-        for chain in CAMPAIGNS[part].chains():
-            label, environment = chain.cells[0].policy, chain.cells[0].environment
+        for series in BATCHES[part].series():
+            label, environment = series.cells[0].policy, series.cells[0].environment
             named = not policies or label in policies or label.split(", ")[0] in policies
             if named and (not environments or environment in environments):
-                yield chain
+                yield series
 
 
-def play(folder: Path, wanted: Iterable[Chain]) -> None:
+def play(folder: Path, wanted: Iterable[Series]) -> None:
     """Search the cells that are missing and that no other process searches."""
-    for chain in wanted:
+    for series in wanted:
 
-        def report(done: int, words: str, total: int = len(chain.cells)) -> None:
+        def report(done: int, words: str, total: int = len(series.cells)) -> None:
             spent = f"{time.process_time():,.0f} s"
             print(f"{spent}, {done} of {total}: {words}", file=sys.stderr, flush=True)
 
-        if run_chain(chain, folder / "verdicts", workers=1, report=report) is None:
-            print(f"another process has {chain.cells[0]}", file=sys.stderr, flush=True)
+        if run_series(series, folder / "verdicts", workers=1, report=report) is None:
+            print(f"another process has {series.cells[0]}", file=sys.stderr, flush=True)
 
 
 def show(folder: Path, parts: Iterable[str]) -> None:
@@ -144,7 +144,7 @@ def verdicts(folder: Path) -> dict[CellKey, dict[str, Any]]:
 
 def of_part(part: str, found: dict[CellKey, dict[str, Any]]) -> list[dict[str, Any]]:
     """The verdicts of a part that were found."""
-    cells = (cell for chain in CAMPAIGNS[part].chains() for cell in chain.cells)
+    cells = (cell for series in BATCHES[part].series() for cell in series.cells)
     return [found[cell.key] for cell in cells if cell.key in found]
 
 
@@ -175,16 +175,16 @@ def main() -> None:
     """Search and print, as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(CAMPAIGNS))
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(BATCHES))
     parser.add_argument("--policies", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--environments", nargs="+", default=[], metavar="NAME")
     parser.add_argument("--print", action="store_true", dest="only_print")
     given = parser.parse_args()
-    parts = given.parts or list(CAMPAIGNS)
-    if unknown := set(parts) - set(CAMPAIGNS):
+    parts = given.parts or list(BATCHES)
+    if unknown := set(parts) - set(BATCHES):
         parser.error(f"no part is called {', '.join(sorted(unknown))}")
     if not given.only_print:
-        play(given.folder, list(chains(parts, given.policies, given.environments)))
+        play(given.folder, list(series_of(parts, given.policies, given.environments)))
     show(given.folder, parts)
 
 

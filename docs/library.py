@@ -1,7 +1,7 @@
 """Add the winners of searches to the library that comes with the package.
 
-``python docs/library.py FOLDER...``, where each folder holds the verdicts of a campaign: the folder
-``worst`` in the folder of an arena, or one of the folders of ``docs/grid.py``.
+``python docs/library.py FOLDER...``, where each folder holds the verdicts of a batch of searches:
+the folder ``worst`` in the folder of an arena, or one of the folders of ``docs/grid.py``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 import armrace
 from armrace.files import write_text
-from armrace.red_team.campaign import newest_verdicts, winners_of
+from armrace.red_team.batches import newest_verdicts, winners_of
 from armrace.red_team.library import FORMAT, Winner, load_library
 from armrace.red_team.verdict import changed_parameters
 

@@ -26,15 +26,15 @@ from armrace.environments import Bernoulli, Beta, Environment, FiniteSupport
 from armrace.files import make_folder, write_text
 from armrace.formatting import count, figure
 from armrace.policies import POLICIES
-from armrace.red_team.campaign import newest_verdicts, search_digest, worst_frame, worst_standings
-from armrace.red_team.hunt import hunt
-from armrace.red_team.target import Effort, Target
+from armrace.red_team.batches import newest_verdicts, search_digest, worst_frame, worst_standings
+from armrace.red_team.search import search
+from armrace.red_team.target import SearchBudget, Target
 
 HORIZON = 50_000
 BUDGETS = (50.0, 500.0)
 SEED = 2026
 QUIET_RUNS = 24
-EFFORT = Effort(
+EFFORT = SearchBudget(
     rungs=((96, 1), (24, 2), (10, 4)),
     parents=3,
     children=5,
@@ -100,7 +100,7 @@ class Cell(NamedTuple):
         if self.target.policy.exact_tickets:
             families = [Rhythmic]
         given = hand_made(families[0])
-        verdict = hunt(
+        verdict = search(
             self.target, EFFORT, "locked", SEED, families=families, given=given, workers=1
         )
         names = {"environment_name": self.environment, "policy_name": self.policy}

@@ -20,15 +20,13 @@ import argparse
 from pathlib import Path
 
 import msgspec
-from grid import CHEAP, LEADERS
-from grid import chains as chains_of
+from grid import CHEAP, LEADERS, series_of
 
 from armrace.adversaries import Adversary, DoubleImpact, FreeRide, Strip, TwoPhase
-from armrace.red_team.campaign import Cell
-from armrace.red_team.hunt import hunt
+from armrace.red_team.batches import SearchCell
 from armrace.red_team.library import load_library, winners_for
-from armrace.red_team.ratings import Notebook, Ratings, Stage
-from armrace.red_team.target import find_effort
+from armrace.red_team.search import search
+from armrace.red_team.target import Journal, Ratings, Stage, find_budget
 from armrace.red_team.verdict import HeldOut, changed_parameters, held_out
 
 FILE = Path(__file__).with_name("arena_cells.ndjson")
@@ -51,30 +49,30 @@ def main() -> None:
     lines = given.file.read_bytes().splitlines() if given.file.exists() else []
     rows = map(msgspec.json.decode, lines)
     known = {tuple(row["cell"]) for row in rows if row["replications"] >= RUNS}
-    for chain in chains_of(PARTS, given.policies, given.environments):
+    for series in series_of(PARTS, given.policies, given.environments):
         before: list[Adversary] = []
-        for cell in chain.cells:
+        for cell in series.cells:
             key = (cell.environment, cell.policy, cell.target.budget)
             if key in known:
                 continue
             known.add(key)
             attack, found = play(cell, before)
             before.append(attack)
-            told = {"name": attack.identifier(), **changed_parameters(attack)}
+            described = {"name": attack.identifier(), **changed_parameters(attack)}
             figures = {name: round(getattr(found, name), 1) for name in ("mean", "stderr", "p95")}
-            row = {"cell": key, "attack": told, **figures, "replications": found.replications}
+            row = {"cell": key, "attack": described, **figures, "replications": found.replications}
             with given.file.open("ab") as out:
                 out.write(msgspec.json.encode(row) + b"\n")
             print(*key, f"{found.mean:.0f} ± {found.stderr:.1f}", attack.tag(), flush=True)
 
 
-def play(cell: Cell, before: list[Adversary]) -> tuple[Adversary, HeldOut]:
+def play(cell: SearchCell, before: list[Adversary]) -> tuple[Adversary, HeldOut]:
     """An attack on a cell, and what it costs in runs that took no part in its choice."""
     if cell.environment == "near-ties":
-        plan = msgspec.structs.replace(find_effort("quick"), confirming=runs_of(cell))
-        verdict = hunt(cell.target, plan, "quick", 0, given=before, workers=1, compiling=False)
+        plan = msgspec.structs.replace(find_budget("quick"), confirming=runs_of(cell))
+        verdict = search(cell.target, plan, "quick", 0, given=before, workers=1, compiling=False)
         return verdict.attack, verdict.held_out
-    book = Notebook(cell.target, 0)
+    book = Journal(cell.target, 0)
     attacks = known_attacks(cell)
     choosing = Ratings(cell.target, Stage.SELECTING, 0, book, workers=1)
 
@@ -90,13 +88,13 @@ def play(cell: Cell, before: list[Adversary]) -> tuple[Adversary, HeldOut]:
     return worst, held_out(confirming, worst)
 
 
-def runs_of(cell: Cell) -> int:
+def runs_of(cell: SearchCell) -> int:
     """How many runs a cell has."""
     is_leader = cell.policy.split(", ")[0] in LEADERS and cell.environment in (*CHEAP, "near-ties")
     return OFTEN if is_leader else RUNS
 
 
-def known_attacks(cell: Cell) -> list[Adversary]:
+def known_attacks(cell: SearchCell) -> list[Adversary]:
     """The attack that was found for the cell, and others that are tried there."""
     target, winners = cell.target, load_library().winners
     place = cell.environment, target.horizon

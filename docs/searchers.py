@@ -1,7 +1,7 @@
 """Compare the two searchers of the red team at an equal budget, for ``docs/guide/red-team.md``.
 
 ``python docs/searchers.py`` searches five cells twice each, on one core, and prints the table. Both
-searchers begin with the same opening and play equally many replications; the figures are of
+searchers begin with the same candidates and play equally many replications; the figures are of
 held-out seeds, which are the same for both.
 """
 
@@ -11,7 +11,7 @@ import time
 
 import armrace
 from armrace.formatting import count, figure
-from armrace.red_team.hunt import SEARCHERS
+from armrace.red_team.search import SEARCHERS
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
 
 CELLS = (

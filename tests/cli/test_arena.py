@@ -10,7 +10,7 @@ import pytest
 
 from armrace.cli import arena as command
 from armrace.cli.main import run
-from armrace.red_team.target import EFFORTS, Effort
+from armrace.red_team.target import EFFORTS, SearchBudget
 from armrace.reports import arena as pages
 from armrace.simulation import sweeps
 from armrace.simulation.arena import GRIDS
@@ -88,7 +88,7 @@ def test_a_second_run_plays_nothing_and_says_the_same(
     assert board == json.loads((played / "board.json").read_text())
 
 
-TINY = Effort(
+TINY = SearchBudget(
     rungs=((3, 1),),
     parents=1,
     children=1,
@@ -117,7 +117,7 @@ def test_each_policy_under_its_own_worst_attack(
     assert len(found) == len(ENVIRONMENTS) * 5
     assert {row["environment"] for row in found} == set(ENVIRONMENTS)
     assert len(list((tmp_path / "cells" / "worst").iterdir())) == 2 * len(ENVIRONMENTS) * 5
-    monkeypatch.setattr("armrace.red_team.campaign.hunt", None)
+    monkeypatch.setattr("armrace.red_team.batches.search", None)
     assert run(command) == 0
     output = capsys.readouterr().out
     assert "lower bounds on the worst case" in output

@@ -8,9 +8,9 @@ import shlex
 import pytest
 
 from armrace.cli.main import run
-from armrace.red_team.target import EFFORTS, Effort
+from armrace.red_team.target import EFFORTS, SearchBudget
 
-TINY = Effort(
+TINY = SearchBudget(
     rungs=((40, 1), (6, 2)),
     parents=1,
     children=2,
@@ -60,7 +60,7 @@ def test_ctrl_c_keeps_what_is_played(tmp_path, capsys, monkeypatch):
 
     folder = tmp_path / "search"
     with monkeypatch.context() as patched:
-        patched.setattr("armrace.red_team.ratings.run_missing", interrupt)
+        patched.setattr("armrace.red_team.target.run_missing", interrupt)
         assert run([*SMALL, "--budget", "30", "--folder", str(folder)]) == 130
     assert (
         f"finished results are in {folder}; run the same command to continue."

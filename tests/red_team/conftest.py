@@ -6,7 +6,7 @@ import pytest
 
 from armrace.environments import Bernoulli
 from armrace.policies import POLICIES
-from armrace.red_team.target import Effort, Target
+from armrace.red_team.target import SearchBudget, Target
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def target():
 
 @pytest.fixture
 def effort():
-    return Effort(
+    return SearchBudget(
         rungs=((40, 1), (8, 2)),
         parents=2,
         children=3,

@@ -10,7 +10,7 @@ import armrace
 from armrace.adversaries import Setting
 from armrace.environments import Bernoulli, Beta
 from armrace.policies import POLICIES
-from armrace.red_team.campaign import worst_standings, worst_verdict
+from armrace.red_team.batches import worst_standings, worst_verdict
 from armrace.red_team.library import (
     FORMAT,
     KINDS,

@@ -1,4 +1,4 @@
-"""The locked set of docs/locked.py, and campaigns of policies with parameters."""
+"""The locked set of docs/locked.py, and batches of policies with parameters."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 from armrace.adversaries import Setting
 from armrace.checking import check_adversary
 from armrace.environments import Bernoulli
-from armrace.red_team.campaign import Campaign, run_campaign, worst_frame
-from armrace.red_team.target import EFFORTS, Effort
+from armrace.red_team.batches import SearchBatch, run_batch, worst_frame
+from armrace.red_team.target import EFFORTS, SearchBudget
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
 
 DOCS = Path(__file__).parents[2] / "docs"
 SETTING = Setting(np.array([0.4, 0.8, 0.6]), horizon=1000, budget=100.0)
-TINY = Effort(
+TINY = SearchBudget(
     rungs=((4, 1),),
     parents=1,
     children=1,
@@ -83,17 +83,17 @@ def test_pulses_and_odds_say_when(locked):
     assert shown == [1.0, 0.0]
 
 
-def test_a_campaign_names_policies_by_their_parameters(tmp_path, monkeypatch):
+def test_a_batch_names_policies_by_their_parameters(tmp_path, monkeypatch):
     monkeypatch.setitem(EFFORTS, "quick", TINY)
     policies = ("exp3", {"name": "exp3", "learning_rate": 0.5})
-    campaign = Campaign(
+    batch = SearchBatch(
         policies=policies,
         environments={"pair": Bernoulli(means=(0.2, 0.9))},
         budgets=(5.0,),
         horizon=200,
         effort="quick",
     )
-    verdicts = run_campaign(campaign, tmp_path, workers=1)
+    verdicts = run_batch(batch, tmp_path, workers=1)
     assert worst_frame(verdicts)["policy"].to_list() == ["exp3", "exp3, learning_rate 0.5"]
     stored = [msgspec.json.decode(file.read_bytes()) for file in tmp_path.glob("*.json")]
     assert sorted(found["policy"]["learning_rate"] or 0 for found in stored) == [0, 0.5]

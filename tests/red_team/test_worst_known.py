@@ -9,8 +9,7 @@ import armrace
 from armrace.adversaries import ADVERSARIES
 from armrace.policies import POLICIES
 from armrace.red_team.library import attacks_to_try, worst_known
-from armrace.red_team.ratings import Ratings
-from armrace.red_team.target import Target
+from armrace.red_team.target import Ratings, Target
 from armrace.simulation.scenarios import find_scenario
 
 

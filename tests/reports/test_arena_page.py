@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from armrace.formatting import figure
-from armrace.red_team.campaign import worst_frame
+from armrace.red_team.batches import worst_frame
 from armrace.reports.arena import STEPS, arena_plots, heat_class, heat_maps, render_arena
 from armrace.simulation.arena import Grid, relative_regret, run_arena
 from reports.test_page import assert_only_own_script, outline

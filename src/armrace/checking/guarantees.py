@@ -10,8 +10,8 @@ import numpy as np
 from armrace.checking.contract import expect
 from armrace.environments import Bernoulli
 from armrace.policies import Policy
-from armrace.red_team.hunt import builtin_attacks
 from armrace.red_team.library import winners_for
+from armrace.red_team.search import builtin_attacks
 from armrace.red_team.target import Target
 from armrace.simulation.simulate import run_experiments
 from armrace.statistics import clopper_pearson, mean_interval

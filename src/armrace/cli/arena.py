@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from armrace.red_team.campaign import Campaign
+    from armrace.red_team.batches import SearchBatch
     from armrace.simulation.arena import Grid
 
 
@@ -108,16 +108,14 @@ def arena(
     from armrace.simulation.arena import leaderboard
 
     grid = _grid(quick, full, policies, replications, seed)
-    campaign = None if worst is None else _campaign(grid, worst)
+    batch = None if worst is None else _search_batch(grid, worst)
     computing.check()
     page = page_place(report, _PAGE)
     check_targets(json, page, figures=figures, force=force)
     with computing.start() as executor:
         played = _play(grid, folder, computing.number_of_workers, executor)
         found = (
-            None
-            if campaign is None
-            else _search(campaign, folder, computing.number_of_workers, executor)
+            None if batch is None else _search(batch, folder, computing.number_of_workers, executor)
         )
     board = leaderboard(played)
     if json is not None:
@@ -160,14 +158,14 @@ def _play(grid: Grid, folder: Path, workers: int | None, executor: Executor | No
             return run_arena(grid, folder, workers, bar, executor)
 
 
-def _campaign(grid: Grid, effort: str) -> Campaign:
+def _search_batch(grid: Grid, effort: str) -> SearchBatch:
     """The searches for worst attacks, on the environments of the grid."""
-    from armrace.red_team.campaign import Campaign
-    from armrace.red_team.target import find_effort
+    from armrace.red_team.batches import SearchBatch
+    from armrace.red_team.target import find_budget
     from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
 
-    find_effort(effort)
-    return Campaign(
+    find_budget(effort)
+    return SearchBatch(
         policies=grid.policies,
         environments={name: ENVIRONMENTS_OF_THE_ARENA[name] for name in grid.environments},
         budgets=tuple(float(round(grid.horizon**power)) for power in _POWERS_OF_BUDGETS),
@@ -178,9 +176,9 @@ def _campaign(grid: Grid, effort: str) -> Campaign:
 
 
 def _search(
-    campaign: Campaign, folder: Path, workers: int | None, executor: Executor | None
+    batch: SearchBatch, folder: Path, workers: int | None, executor: Executor | None
 ) -> pl.DataFrame:
-    from armrace.red_team.campaign import run_campaign, worst_frame
+    from armrace.red_team.batches import run_batch, worst_frame
     from armrace.simulation.progress import progress_bar
 
     with say_how_to_go_on(folder), progress_bar("worst attacks", None, 600.0) as bar:
@@ -188,7 +186,7 @@ def _search(
         def report(done: int, total: int, words: str) -> None:
             bar(done / total, f"{done} of {total}: {words}")
 
-        return worst_frame(run_campaign(campaign, folder / "worst", executor, workers, report))
+        return worst_frame(run_batch(batch, folder / "worst", executor, workers, report))
 
 
 def _with_worst(board: pl.DataFrame, found: pl.DataFrame | None) -> list[dict[str, Any]]:
@@ -203,7 +201,7 @@ def _with_worst(board: pl.DataFrame, found: pl.DataFrame | None) -> list[dict[st
 
 def _print(grid: Grid, board: pl.DataFrame, found: pl.DataFrame | None) -> None:
     from armrace.cli.tables import print_leaderboard, print_worst_standings
-    from armrace.red_team.campaign import worst_standings, worst_verdict
+    from armrace.red_team.batches import worst_standings, worst_verdict
     from armrace.simulation.arena import verdict
 
     print_leaderboard(board)

@@ -53,7 +53,7 @@ Families = Annotated[
         rich_help_panel="Attack",
     ),
 ]
-Effort = Annotated[
+SearchBudget = Annotated[
     str,
     typer.Option(
         "--effort",
@@ -68,7 +68,7 @@ Searcher = Annotated[
     typer.Option(
         "--searcher",
         metavar="NAME",
-        help="What varies the best attacks of the opening: evolution, or cmaes (extra search).",
+        help="What varies the best initial candidates: evolution, or cmaes (extra search).",
         rich_help_panel="Run",
     ),
 ]
@@ -96,7 +96,7 @@ def redteam(
     family: Families = None,
     account: options.Account = "largest",
     horizon: options.Horizon = "100000",
-    effort: Effort = "usual",
+    effort: SearchBudget = "usual",
     searcher: Searcher = "evolution",
     seed: options.Seed = "0",
     computing: Computing,

@@ -15,7 +15,7 @@ from rich.table import Column, Table
 
 from armrace.formatting import count, figure, span
 from armrace.red_team import Verdict
-from armrace.red_team.campaign import WORST_COLUMNS
+from armrace.red_team.batches import WORST_COLUMNS
 from armrace.reports.text import (
     AUDIT_COLUMNS,
     HEADLINE_COLUMNS,

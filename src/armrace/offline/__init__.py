@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from armrace.offline.log import Batch, Log, open_log
+from armrace.offline.log import Log, LogRows, open_log
 from armrace.offline.readers import SAMPLES, Columns, make_columns, read_columns
-from armrace.offline.rows import Problem, RowReport
+from armrace.offline.rows import RowProblem, RowReport
 
 if TYPE_CHECKING:
     from armrace.offline.replaying import POLICIES_REPLAYED, replay
@@ -27,14 +27,14 @@ __all__ = [
     "POLICIES_REPLAYED",
     "SAMPLES",
     "AttackOnLog",
-    "Batch",
     "Columns",
     "Estimate",
     "Gain",
     "Log",
+    "LogRows",
     "PolicyReplay",
-    "Problem",
     "Replay",
+    "RowProblem",
     "RowReport",
     "make_columns",
     "open_log",

@@ -13,10 +13,11 @@ import numpy.typing as npt
 import polars as pl
 
 from armrace.errors import InvalidParameter
-from armrace.formatting import count
+from armrace.formatting import count, figure, percent
 from armrace.limits import MOST_ARMS
 from armrace.offline.readers import Columns, make_columns, pieces_of
 from armrace.offline.rows import RowReport, checked_rows
+from armrace.statistics.chi_square import chi_square_tail
 
 UNLIKELY = 1e-4
 """What happens with a smaller probability is taken to contradict its assumptions."""
@@ -154,7 +155,7 @@ _ODD_ROWS, _FAR_BELOW = 10_000, 10.0
 Floats = npt.NDArray[np.float64]
 
 
-class Batch(NamedTuple):
+class LogRows(NamedTuple):
     """Consecutive usable rows of a log."""
 
     arms: npt.NDArray[np.int64]
@@ -206,7 +207,7 @@ class Log:
         """Whether every reward is the smallest or the largest."""
         self.first_time: int | None = None
         self.last_time: int | None = None
-        self._kept: list[Batch] | None = []
+        self._kept: list[LogRows] | None = []
         self._contradicted: dict[str, str] = {}
         """The arms that are left out, and why."""
         self._survey()
@@ -253,7 +254,7 @@ class Log:
         for piece in pieces_of(self.place, self.columns):
             yield checked_rows(piece, self.bounds, noted, self._contradicted)
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[LogRows]:
         """Read the usable rows in order."""
         if self._kept is not None:
             yield from self._kept
@@ -320,17 +321,12 @@ class Log:
         if self._kept is not None:
             place = np.empty(len(order), dtype=np.int64)
             place[order] = np.arange(len(order))
-            self._kept = [
-                each._replace(
-                    arms=place[each.arms],
-                    propensities=(
-                        each.propensities
-                        if self.has_propensities
-                        else np.full(each.arms.size, uniform)
-                    ),
-                )
-                for each in self._kept
-            ]
+            self._kept = [each._replace(arms=place[each.arms]) for each in self._kept]
+            if not self.has_propensities:
+                self._kept = [
+                    each._replace(propensities=np.full(each.arms.size, uniform))
+                    for each in self._kept
+                ]
 
     def _take_propensities(self, found: Survey, order: list[int]) -> None:
         self.announced = found.inverse[order] / self.report.used
@@ -342,26 +338,17 @@ class Log:
 
     def _batch(
         self, frame: pl.DataFrame, arms: Mapping[str, int], sources: Mapping[str, int]
-    ) -> Batch:
-        rewards = np.ascontiguousarray(frame["reward"].to_numpy(), dtype=np.float64)
+    ) -> LogRows:
+        columns = set(frame.columns)
+        propensities = np.full(frame.height, self.least_propensity)
         if self.has_propensities:
             propensities = np.ascontiguousarray(frame["propensity"].to_numpy(), dtype=np.float64)
-        else:
-            propensities = np.full(frame.height, self.least_propensity)
-        return Batch(
-            arms=_coded(frame["arm"], arms),
-            rewards=rewards,
-            propensities=propensities,
-            sources=(
-                _coded(frame["source"], sources)
-                if "source" in frame.columns
-                else np.zeros(0, dtype=np.int64)
-            ),
-            units=(
-                frame["unit"].hash(seed=0).to_numpy()
-                if "unit" in frame.columns
-                else np.zeros(0, dtype=np.uint64)
-            ),
+        return LogRows(
+            _coded(frame["arm"], arms),
+            np.ascontiguousarray(frame["reward"].to_numpy(), dtype=np.float64),
+            propensities,
+            _coded(frame["source"], sources) if "source" in columns else np.zeros(0, np.int64),
+            frame["unit"].hash(seed=0).to_numpy() if "unit" in columns else np.zeros(0, np.uint64),
         )
 
 
@@ -416,3 +403,71 @@ def open_log(
             f"rewards must be the smallest and the largest reward, as 0,1; got {rewards!r}."
         )
     return Log(place, make_columns(columns, **given), (float(bounds[0]), float(bounds[1])))
+
+
+_FACTOR = 1.4
+_NAMED = 3
+
+
+def doubts_of(log: Log, floor: float) -> list[str]:
+    """Return a sentence for each doubt about the propensities of a log."""
+    found = []
+    arms = len(log.arms)
+    if not log.has_propensities:
+        chance = _chance_if_uniform(log)
+        if chance < UNLIKELY:
+            fewest, most = int(log.pulls.min()), int(log.pulls.max())
+            found.append(
+                "No propensities are given, so every arm is taken to have been shown with the same "
+                f"probability; but arms have from {count(fewest)} to {count(most)} rows, which "
+                f"would happen with a probability of {figure(chance)}. The estimates are then "
+                "wrong; give --propensity COLUMN."
+            )
+        return found
+    inverse = log.mean_inverse_propensity
+    if not arms / _FACTOR <= inverse <= arms * _FACTOR:
+        found.append(
+            f"The mean of 1 / propensity is {figure(inverse)}; with {arms} arms that can always be "
+            f"shown it would be near {arms}. Some arms could not be shown at times, the "
+            "propensities are not those of the arms shown, or a few rows with tiny ones dominate."
+        )
+    else:
+        found += _doubted_arms(log)
+    if floor > log.least_propensity:
+        found.append(
+            f"Propensities below {figure(floor)} are raised to it; the smallest is "
+            f"{figure(log.least_propensity)}. This trades bias for variance: arms are "
+            "underestimated where they were shown with a smaller propensity."
+        )
+    elif floor * log.rows < 1.0:
+        found.append(
+            f"The smallest propensity is {figure(floor)}, so that rejection replay accepts "
+            f"{percent(floor)} of the rows, which is none of them; a --floor accepts more, with a "
+            "bias against arms of smaller propensities."
+        )
+    return found
+
+
+def _doubted_arms(log: Log) -> list[str]:
+    """Name the arms that have too few rows for their propensities."""
+    doubted = np.flatnonzero((log.chances < UNLIKELY) & (log.announced < 1.0 / _FACTOR))
+    worst = sorted(doubted, key=lambda arm: log.announced[arm])
+    listed = [f"{log.arms[arm]} could be shown in {percent(log.announced[arm])}" for arm in worst]
+    if not listed:
+        return []
+    more = f" and {count(len(listed) - _NAMED)} more" if len(listed) > _NAMED else ""
+    return [
+        f"Arms have fewer rows than their propensities announce: {', '.join(listed[:_NAMED])} of "
+        f"the rows{more}. They could not be shown at times, or their propensities are too large; "
+        "the estimates of what policies earn by them are then wrong."
+    ]
+
+
+def _chance_if_uniform(log: Log) -> float:
+    """Return the probability that uniform choices differ at least so much."""
+    expected = log.rows / len(log.arms)
+    # With fewer rows an arm the statistic does not yet have the chi-square law.
+    if expected < 5.0:
+        return 1.0
+    statistic = float(((log.pulls - expected) ** 2 / expected).sum())
+    return chi_square_tail(statistic, len(log.arms) - 1)

@@ -6,95 +6,40 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.adversaries.base import Setting
-from armrace.errors import InvalidParameter, UnknownName
-from armrace.formatting import count, figure, percent
+from armrace.errors import BrokenPolicy, InvalidParameter, UnknownName
+from armrace.kernels.attack_pointers import LiveAttack
+from armrace.kernels.dispatch import implementations
+from armrace.kernels.fingerprints import fingerprint
+from armrace.kernels.handles import call_entry
+from armrace.kernels.ledger import make_ledger
+from armrace.kernels.live import BadTicket
+from armrace.kernels.replay import ACCEPTED, LOGGED, REPLAYED, TOTAL, make_replayer, make_tally
 from armrace.limits import Limits, check_number
-from armrace.offline.log import UNLIKELY, Batch, Log, open_log
+from armrace.offline.log import Log, LogRows, doubts_of, open_log
 from armrace.offline.readers import Columns
-from armrace.offline.results import AS_LOGGED, Replay
-from armrace.offline.runs import Form, PlannedRuns, Run, figures_of
+from armrace.offline.results import (
+    AS_LOGGED,
+    AttackOnLog,
+    Conclusion,
+    Gain,
+    PolicyReplay,
+    Replay,
+    estimate_gain,
+    estimates_of,
+)
 from armrace.policies import Policy
-from armrace.randomness import MAXIMAL_SEED
+from armrace.randomness import MAXIMAL_SEED, Purpose, generator_for, stream_for
 from armrace.simulation.progress import Progress, progress_bar
 from armrace.simulation.scenarios import label_policies, told_the_budget
 from armrace.specification import MAXIMAL_HORIZON, is_list
-from armrace.statistics.chi_square import chi_square_tail
 from armrace.statistics.scales import Scale
-
-_FACTOR = 1.4
-_NAMED = 3
-
-
-def doubts_of(log: Log, floor: float) -> list[str]:
-    """Return a sentence for each doubt about the propensities of a log."""
-    found = []
-    arms = len(log.arms)
-    if not log.has_propensities:
-        chance = _chance_if_uniform(log)
-        if chance < UNLIKELY:
-            fewest, most = int(log.pulls.min()), int(log.pulls.max())
-            found.append(
-                "No propensities are given, so every arm is taken to have been shown with the same "
-                f"probability; but arms have from {count(fewest)} to {count(most)} rows, which "
-                f"would happen with a probability of {figure(chance)}. The estimates are then "
-                "wrong; give --propensity COLUMN."
-            )
-        return found
-    inverse = log.mean_inverse_propensity
-    if not arms / _FACTOR <= inverse <= arms * _FACTOR:
-        found.append(
-            f"The mean of 1 / propensity is {figure(inverse)}; with {arms} arms that can always be "
-            f"shown it would be near {arms}. Some arms could not be shown at times, the "
-            "propensities are not those of the arms shown, or a few rows with tiny ones dominate."
-        )
-    else:
-        found += _doubted_arms(log)
-    if floor > log.least_propensity:
-        found.append(
-            f"Propensities below {figure(floor)} are raised to it; the smallest is "
-            f"{figure(log.least_propensity)}. This trades bias for variance: arms are "
-            "underestimated where they were shown with a smaller propensity."
-        )
-    elif floor * log.rows < 1.0:
-        found.append(
-            f"The smallest propensity is {figure(floor)}, so that rejection replay accepts "
-            f"{percent(floor)} of the rows, which is none of them; a --floor accepts more, with a "
-            "bias against arms of smaller propensities."
-        )
-    return found
-
-
-def _doubted_arms(log: Log) -> list[str]:
-    """Name the arms that have too few rows for their propensities."""
-    doubted = np.flatnonzero((log.chances < UNLIKELY) & (log.announced < 1.0 / _FACTOR))
-    worst = sorted(doubted, key=lambda arm: log.announced[arm])
-    listed = [f"{log.arms[arm]} could be shown in {percent(log.announced[arm])}" for arm in worst]
-    if not listed:
-        return []
-    more = f" and {count(len(listed) - _NAMED)} more" if len(listed) > _NAMED else ""
-    return [
-        f"Arms have fewer rows than their propensities announce: {', '.join(listed[:_NAMED])} of "
-        f"the rows{more}. They could not be shown at times, or their propensities are too large; "
-        "the estimates of what policies earn by them are then wrong."
-    ]
-
-
-def _chance_if_uniform(log: Log) -> float:
-    """Return the probability that uniform choices differ at least so much."""
-    expected = log.rows / len(log.arms)
-    # With fewer rows an arm the statistic does not yet have the chi-square law.
-    if expected < 5.0:
-        return 1.0
-    statistic = float(((log.pulls - expected) ** 2 / expected).sum())
-    return chi_square_tail(statistic, len(log.arms) - 1)
-
 
 POLICIES_REPLAYED = ("optimistic-log-barrier", "sharp-race", "tsallis-inf", "ucb1")
 """Replayed unless others are named: the recommended policy, a race, and two that many use."""
@@ -243,9 +188,7 @@ class _Job:
         self.replications, self.level, self.seed = replications, level, seed
         self._horizon, self._workers = horizon, workers
         self.policies: dict[str, Policy] = {}
-        self.plans: list[PlannedRuns] = []
-
-    # --- what is played -------------------------------------------------------------------
+        self.plans: list[PlannedReplay] = []
 
     def choose_policies(
         self, policies: PolicyLike | Sequence[PolicyLike], budget: float | None
@@ -276,17 +219,17 @@ class _Job:
                 raise InvalidParameter("budget is for an attack; name one, or search for one.")
         without = None if retract is None else self._source(retract)
         for label, policy in self.policies.items():
-            forms = [Form(AS_LOGGED, NoAttack(), 0.0)]
+            forms = [LogVariant(AS_LOGGED, NoAttack(), 0.0)]
             if attack is not None:
                 made = ADVERSARIES.make(attack)
-                forms.append(Form(f"under {made.tag()}", made, float(budget or 0)))
+                forms.append(LogVariant(f"under {made.tag()}", made, float(budget or 0)))
             if redteam is not None:
                 worst = self._worst(policy, float(budget or 0), redteam)
                 forms.append(
-                    Form("under the worst found", worst, float(budget or 0), None, redteam)
+                    LogVariant("under the worst found", worst, float(budget or 0), None, redteam)
                 )
             if without is not None:
-                forms.append(Form(f"without {retract}", NoAttack(), 0.0, without))
+                forms.append(LogVariant(f"without {retract}", NoAttack(), 0.0, without))
             self.plans += [self._plan(label, policy, form) for form in forms]
 
     def _source(self, name: str) -> int:
@@ -321,7 +264,7 @@ class _Job:
         )
         return verdict.attack
 
-    def _plan(self, label: str, policy: Policy, form: Form) -> PlannedRuns:
+    def _plan(self, label: str, policy: Policy, form: LogVariant) -> PlannedReplay:
         rows = self.log.rows
         if form.without is not None:
             rows -= int(self.log.source_rows[form.without])
@@ -340,9 +283,7 @@ class _Job:
             )
             for number in range(self.replications)
         ]
-        return PlannedRuns(policy, label, form, runs, rows, setting.horizon)
-
-    # --- playing --------------------------------------------------------------------------
+        return PlannedReplay(policy, label, form, runs, rows, setting.horizon)
 
     def play(self, report: Callable[[float], None]) -> None:
         """Let all runs meet all rows, batch by batch."""
@@ -365,8 +306,6 @@ class _Job:
                 for (_, part, _), _ in zip(work, taking, strict=True):
                     taken += part.arms.size
                     report(taken / total)
-
-    # --- results --------------------------------------------------------------------------
 
     def result(self, settings: dict[str, Any]) -> Replay:
         """Collect the figures of all runs."""
@@ -394,24 +333,166 @@ class _Job:
         )
 
 
-def _without(batch: Batch, source: int | None) -> Batch:
+def _without(batch: LogRows, source: int | None) -> LogRows:
     """Return a batch without the rows of a source."""
     if source is None:
         return batch
     kept = batch.sources != source
-    units = batch.units[kept] if batch.units.size else batch.units
-    return Batch(
-        batch.arms[kept],
-        batch.rewards[kept],
-        batch.propensities[kept],
-        batch.sources[kept],
-        units,
-    )
+    # Columns that the log does not have are empty.
+    return LogRows._make(column[kept] if column.size else column for column in batch)
 
 
-def _blocks(batch: Batch, first: int, rows: int) -> npt.NDArray[np.int64]:
+def _blocks(batch: LogRows, first: int, rows: int) -> npt.NDArray[np.int64]:
     """Return the block of each row: consecutive rows share one, or all rows of a unit."""
     count = min(rows, _MOST_BLOCKS)
     if batch.units.size:
         return (batch.units % np.uint64(count)).astype(np.int64)
     return np.arange(first, first + batch.arms.size, dtype=np.int64) * count // rows
+
+
+class Run:
+    """A policy that meets the rows of a log."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        attack: Adversary,
+        setting: Setting,
+        *,
+        seed: int,
+        replication: int,
+        blocks: int,
+        rows: int,
+        floor: float,
+        weighs: bool,
+    ) -> None:
+        arms, horizon = setting.arms, setting.horizon
+        self._name, self._shape = policy.tag(), (arms, policy.layer_count(arms, horizon))
+        self._state = policy.start(arms, horizon)
+        corrupter = attack.start(setting)
+        self._attack = LiveAttack(
+            corrupter,
+            stream_for(seed, Purpose.ADVERSARY, replication),
+            attack.sees_weights,
+            attack.smallest_cost(corrupter, setting),
+        )
+        self._stream = stream_for(seed, Purpose.LEARNER, replication)
+        # A stream of its own: acceptance must not depend on how many numbers the policy draws.
+        self._coins = stream_for(seed, Purpose.ACCEPTANCE, replication)
+        self.ledger = make_ledger(*self._shape, setting.budget)
+        self.tally = make_tally(arms, blocks)
+        self._floor, self._rows, self._weighs = floor, rows, weighs
+        self._replay_rows = make_replayer(fingerprint(implementations(self._state)))
+
+    def take(self, batch: LogRows, blocks: npt.NDArray[np.int64]) -> None:
+        """Replay a batch of rows."""
+        columns = map(_read_only, (batch.arms, batch.rewards, batch.propensities, blocks))
+        before = (self._state, self._attack.attack, self._stream, self._coins)
+        after = (self._floor, self._rows, self._weighs)
+        try:
+            call_entry(self._replay_rows, *before, self.ledger, self.tally, *columns, *after)
+        except BadTicket as error:
+            raise BrokenPolicy.by_ticket(self._name, error.args, *self._shape) from None
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view that cannot be written: other arrays are compiled for once more.
+
+    Some columns of a data frame come as arrays that can be written, and others do not.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class LogVariant(NamedTuple):
+    """One form of the log that a policy meets, and who corrupts the rewards."""
+
+    name: str
+    attack: Adversary
+    budget: float
+    without: int | None = None
+    """The place of the source whose rows are left out."""
+    found_by: str = ""
+    """The effort of the search that found the attack, if one did."""
+
+
+class PlannedReplay(NamedTuple):
+    """A policy on a form of the log, and its runs."""
+
+    policy: Policy
+    label: str
+    form: LogVariant
+    runs: list[Run]
+    rows: int
+    """The rows of the log in this form."""
+    horizon: int
+    """The number of decisions that the policy plans for."""
+
+
+def figures_of(
+    plan: PlannedReplay, scale: Scale, floor: float, level: float, seed: int, *, weighs: bool
+) -> PolicyReplay:
+    """Return the estimates of a policy, and what else is known of its runs."""
+    tallies = [run.tally for run in plan.runs]
+    # A probability of at most 1 over a propensity that is raised to the floor.
+    heaviest = 1.0 / floor
+    # Every policy has the same generator, so that its figures do not depend on the others.
+    generator = generator_for(seed, Purpose.BOOTSTRAP)
+    found = estimates_of(tallies, scale, heaviest, level, weighs, generator)
+    gain = None
+    if weighs:
+        value, ends = estimate_gain(tallies, scale, heaviest, level)
+        gain = Gain(value=value, low=ends.low, high=ends.high)
+    accepted = np.array([tally.counts[ACCEPTED] for tally in tallies], dtype=np.float64)
+    sums = np.array([tally.sums[REPLAYED, TOTAL] for tally in tallies])
+    means = sums[accepted > 0] / accepted[accepted > 0]
+    pulls = np.sum([tally.pulls for tally in tallies], axis=0)
+    return PolicyReplay(
+        policy=plan.label,
+        specification=plan.policy.to_builtins(),
+        form=plan.form.name,
+        rows=plan.rows,
+        logged_mean=scale.reward(float(tallies[0].moments[LOGGED]) / plan.rows),
+        rounds=float(accepted.mean()),
+        acceptance=float(accepted.mean()) / plan.rows,
+        horizon=plan.horizon,
+        estimates=found,
+        lowest=scale.reward(float(means.min())) if means.size else None,
+        highest=scale.reward(float(means.max())) if means.size else None,
+        shares=(pulls / max(1, pulls.sum())).tolist(),
+        gain=gain,
+        verdict=_verdict(found[-1].is_enough, gain),
+        attack=_attack(plan),
+        curve=_curve(plan, scale),
+    )
+
+
+def _verdict(is_enough: bool, gain: Gain | None) -> Conclusion:
+    if not is_enough:
+        return "not enough data"
+    if gain is None or gain.low <= 0.0 <= gain.high:
+        return "undecided"
+    return "better" if gain.low > 0.0 else "worse"
+
+
+def _attack(plan: PlannedReplay) -> AttackOnLog | None:
+    if isinstance(plan.form.attack, NoAttack):
+        return None
+    return AttackOnLog(
+        specification=plan.form.attack.to_builtins(),
+        budget=plan.form.budget,
+        spent=float(np.mean([run.ledger.charged[0] for run in plan.runs])),
+        seen=float(np.mean([run.ledger.seen[0] for run in plan.runs])),
+        found_by=plan.form.found_by,
+    )
+
+
+def _curve(plan: PlannedReplay, scale: Scale) -> list[tuple[float, float, float]]:
+    """Return rows, rounds and the mean reward so far, at some places along the log."""
+    curve = np.mean([run.tally.curve for run in plan.runs], axis=0)
+    return [
+        (float(rows), float(rounds), scale.reward(float(paid / rounds)))
+        for rows, rounds, paid, _ in curve
+        if rounds > 0.0
+    ]

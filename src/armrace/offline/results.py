@@ -198,8 +198,8 @@ def _warning(rows: float, rewards: float) -> str:
     return ""
 
 
-Verdict = Literal["better", "worse", "undecided", "not enough data"]
-_VERDICTS: dict[Verdict, str] = {
+Conclusion = Literal["better", "worse", "undecided", "not enough data"]
+_VERDICTS: dict[Conclusion, str] = {
     "better": "earns more than the log",
     "worse": "earns less than the log",
     "undecided": "cannot be told apart from the log",
@@ -252,7 +252,7 @@ class PolicyReplay(msgspec.Struct, frozen=True, kw_only=True):
     shares: list[float]
     """The share of the rounds of each arm."""
     gain: Gain | None
-    verdict: Verdict
+    verdict: Conclusion
     attack: AttackOnLog | None = None
     curve: list[tuple[float, float, float]] = []
     """Along the log: rows, rounds, and the mean reward of the rounds so far; means over runs."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -14,7 +16,7 @@ from armrace.offline.readers import Piece
 _EXAMPLES = 5
 
 
-class Problem(msgspec.Struct, kw_only=True):
+class RowProblem(msgspec.Struct, kw_only=True):
     """A reason why rows cannot be used."""
 
     reason: str
@@ -35,7 +37,7 @@ class RowReport(msgspec.Struct, kw_only=True):
 
     rows: int = 0
     used: int = 0
-    problems: list[Problem] = msgspec.field(default_factory=list)
+    problems: list[RowProblem] = msgspec.field(default_factory=list)
     remarks: list[str] = msgspec.field(default_factory=list)
     """What else a reader should know, such as rows that are out of order."""
 
@@ -51,7 +53,7 @@ class RowReport(msgspec.Struct, kw_only=True):
             return
         found = next((each for each in self.problems if each.reason == reason), None)
         if found is None:
-            found = Problem(reason=reason)
+            found = RowProblem(reason=reason)
             self.problems.append(found)
         found.rows += len(numbers)
         found.examples += numbers[: _EXAMPLES - len(found.examples)]
@@ -99,7 +101,13 @@ def checked_rows(
     columns = {"row": pl.Series(numbers, dtype=pl.Int64)}
     usable = np.ones(raw.height, dtype=np.bool_)
     if piece.unreadable:
-        _exclude(report, usable, numbers, piece.reason, _mask(piece.unreadable, raw.height))
+        _exclude(
+            report,
+            usable,
+            numbers,
+            piece.reason,
+            np.isin(np.arange(raw.height), list(piece.unreadable)),
+        )
     for role in raw.columns:
         given = raw[role]
         if given.dtype.is_nested():
@@ -130,13 +138,6 @@ def _exclude(
         usable[struck] = False
 
 
-def _mask(places: frozenset[int], size: int) -> np.ndarray:
-    """Return a mask that is true at these places."""
-    mask = np.zeros(size, dtype=np.bool_)
-    mask[list(places)] = True
-    return mask
-
-
 Faults = Iterator[tuple[str, np.ndarray]]
 Reader = Callable[[pl.Series, tuple[float, float]], tuple[pl.Series, Faults]]
 
@@ -146,14 +147,9 @@ def _read_arm(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, F
     return text, iter([("the arm is missing", _flags(text.is_null())), *_unfit("arm", text)])
 
 
-def _read_source(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
+def _read_label(role: str, raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
     text = _names(raw)
-    return text, _unfit("source", text)
-
-
-def _read_unit(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
-    text = _names(raw)
-    return text, _unfit("unit", text)
+    return text, _unfit(role, text)
 
 
 def _names(raw: pl.Series) -> pl.Series:
@@ -210,30 +206,29 @@ def _missing(raw: pl.Series) -> np.ndarray:
 
 def _read_reward(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
     low, high = bounds
+    array, faults = _read_number("reward", raw, low, high, f"[{low:g}, {high:g}]")
+    scaled = array if bounds == (0.0, 1.0) else (array - low) / (high - low)
+    return pl.Series(scaled), faults
+
+
+def _read_propensity(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
+    array, faults = _read_number("propensity", raw, math.ulp(0.0), 1.0, "(0, 1]")
+    return pl.Series(array), faults
+
+
+def _read_number(
+    role: str, raw: pl.Series, low: float, high: float, limits: str
+) -> tuple[np.ndarray, Faults]:
     values = _numbers(raw)
     array = values.fill_null(np.nan).to_numpy()
     with np.errstate(invalid="ignore"):
         outside = ~((array >= low) & (array <= high))
     faults = [
-        ("the reward is missing", _missing(raw)),
-        ("the reward is not a number", _flags(values.is_null()) | np.isnan(array)),
-        (f"the reward is outside [{low:g}, {high:g}]", outside),
+        (f"the {role} is missing", _missing(raw)),
+        (f"the {role} is not a number", _flags(values.is_null()) | np.isnan(array)),
+        (f"the {role} is outside {limits}", outside),
     ]
-    scaled = array if bounds == (0.0, 1.0) else (array - low) / (high - low)
-    return pl.Series(scaled), iter(faults)
-
-
-def _read_propensity(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
-    values = _numbers(raw)
-    array = values.fill_null(np.nan).to_numpy()
-    with np.errstate(invalid="ignore"):
-        outside = ~((array > 0.0) & (array <= 1.0))
-    faults = [
-        ("the propensity is missing", _missing(raw)),
-        ("the propensity is not a number", _flags(values.is_null()) | np.isnan(array)),
-        ("the propensity is outside (0, 1]", outside),
-    ]
-    return pl.Series(array), iter(faults)
+    return array, iter(faults)
 
 
 def _read_time(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
@@ -277,6 +272,6 @@ _READERS: dict[str, Reader] = {
     "reward": _read_reward,
     "propensity": _read_propensity,
     "time": _read_time,
-    "source": _read_source,
-    "unit": _read_unit,
+    "source": partial(_read_label, "source"),
+    "unit": partial(_read_label, "unit"),
 }

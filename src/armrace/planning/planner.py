@@ -148,53 +148,33 @@ def answer(
     Returns:
         The plan.
     """
-    runner = _Runner(question, executor, workers, progress)
+    good, rows = question.good_enough(), list[dict[str, Any]]()
+
+    def play(title: str, budget: float, names: Sequence[str]) -> list[str]:
+        """Play a budget, and return the policies that end right under every attack."""
+        tried = question.experiments(names, budget)
+        if not tried:
+            return []
+        with progress_bar(title, progress) as report:
+            results = run_experiments([each for _, each in tried], executor, workers, report)
+        if results[0].interrupted:
+            raise KeyboardInterrupt
+        passed = dict.fromkeys((name for name, _ in tried), True)
+        for (name, _), result in zip(tried, results, strict=True):
+            row = {"policy": name, **read_run(result, good)}
+            passed[name] &= row["right"] >= REQUIRED * row["runs"]
+            rows.append(row)
+        return [name for name, right in passed.items() if right]
+
     names = list(question.learners())
-    quiet = question.experiments(names, 0.0)
-    compile_experiments([experiment for _, experiment in quiet], executor, progress)
-    standing = runner.play_budget("without attack", 0.0, names)
-    contenders = list(standing)
+    quiet = [experiment for _, experiment in question.experiments(names, 0.0)]
+    compile_experiments(quiet, executor, progress)
+    contenders = standing = play("without attack", 0.0, names)
     for budget in budget_levels(question.horizon, question.suspected):
         # At the suspected corruption every policy that works without attack is played, even if
         # it failed at a smaller budget, since the table compares all of them there.
         suspected = budget == question.suspected
         if standing or suspected:
-            passed = runner.play_budget(
-                f"C = {figure(budget)}", budget, contenders if suspected else standing
-            )
+            passed = play(f"C = {figure(budget)}", budget, contenders if suspected else standing)
             standing = [name for name in standing if name in passed]
-    return Plan(question, pl.DataFrame(runner.rows, infer_schema_length=None))
-
-
-class _Runner:
-    """Plays one budget after the other and collects the figures."""
-
-    def __init__(
-        self,
-        question: Question,
-        executor: Executor | None,
-        workers: int | None,
-        progress: bool | None,
-    ) -> None:
-        self.question = question
-        self.rows: list[dict[str, Any]] = []
-        self._executor, self._workers, self._progress = executor, workers, progress
-
-    def play_budget(self, title: str, budget: float, names: Sequence[str]) -> list[str]:
-        """Play a budget, and return the policies that end right under every attack."""
-        experiments = self.question.experiments(names, budget)
-        if not experiments:
-            return []
-        good = self.question.good_enough()
-        passed = dict.fromkeys((name for name, _ in experiments), True)
-        with progress_bar(title, self._progress) as report:
-            results = run_experiments(
-                [each for _, each in experiments], self._executor, self._workers, report
-            )
-        if results[0].interrupted:
-            raise KeyboardInterrupt
-        for (name, _), result in zip(experiments, results, strict=True):
-            row = {"policy": name, **read_run(result, good)}
-            passed[name] &= row["right"] >= REQUIRED * row["runs"]
-            self.rows.append(row)
-        return [name for name, right in passed.items() if right]
+    return Plan(question, pl.DataFrame(rows, infer_schema_length=None))

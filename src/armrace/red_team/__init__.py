@@ -1,6 +1,6 @@
 """The red team: a search for the attack that costs a policy most, within a budget."""
 
-from armrace.red_team.hunt import redteam
+from armrace.red_team.search import redteam
 from armrace.red_team.target import EFFORTS
 from armrace.red_team.verdict import Verdict
 

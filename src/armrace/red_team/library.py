@@ -12,8 +12,7 @@ import msgspec
 import numpy as np
 
 from armrace.adversaries import ADVERSARIES, Adversary, Setting
-from armrace.red_team.ratings import Notebook, Ratings, Stage
-from armrace.red_team.target import Target
+from armrace.red_team.target import Journal, Ratings, Stage, Target
 
 if TYPE_CHECKING:
     from armrace.red_team.target import Target
@@ -169,7 +168,7 @@ def _ranked(
     workers: int | None,
 ) -> list[Adversary]:
     """Return attacks by what they cost in some replications, the costliest first."""
-    ratings = Ratings(target, Stage.SELECTING, seed, Notebook(target, seed), executor, workers)
+    ratings = Ratings(target, Stage.SELECTING, seed, Journal(target, seed), executor, workers)
     ratings.rate(attacks, replications)
     return sorted(attacks, key=ratings.value, reverse=True)
 

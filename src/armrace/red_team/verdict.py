@@ -15,8 +15,7 @@ from armrace.adversaries.two_phase import CONDITIONS, NamedTwoPhase, TwoPhase
 from armrace.environments import Bernoulli
 from armrace.errors import ArmraceError
 from armrace.formatting import count, figure, percent
-from armrace.red_team.ratings import Ratings
-from armrace.red_team.target import Target
+from armrace.red_team.target import Ratings, Target
 from armrace.reports import Presentation
 from armrace.simulation.experiment import Experiment
 from armrace.specification import Specification
@@ -131,8 +130,8 @@ def _summary(attack: Adversary) -> str:
     """Return the first sentence of a class's description, and parameters that are not default."""
     first = " ".join((type(attack).__doc__ or attack.tag()).split()).split(". ")[0].rstrip(".")
     changed = changed_parameters(attack)
-    told = ", ".join(f"{name} = {value}" for name, value in changed.items())
-    return f"{first}{f' ({told})' if told else ''}."
+    given = ", ".join(f"{name} = {value}" for name, value in changed.items())
+    return f"{first}{f' ({given})' if given else ''}."
 
 
 def changed_parameters(specification: Specification) -> dict[str, Any]:
@@ -185,8 +184,8 @@ def plain_number(number: float) -> str:
 def subject_words(experiment: Experiment, without: Collection[str] = ()) -> list[str]:
     """Return the words of a command that name policy and environment."""
     changed = changed_parameters(experiment.policy)
-    told = {name: value for name, value in changed.items() if name not in without}
-    words = [experiment.policy.identifier(), *_settings("--set", told)]
+    given = {name: value for name, value in changed.items() if name not in without}
+    words = [experiment.policy.identifier(), *_settings("--set", given)]
     environment = experiment.environment
     if isinstance(environment, Bernoulli):
         return [*words, "--means", ",".join(f"{mean!r}" for mean in environment.means)]
@@ -198,8 +197,8 @@ def _settings(option: str, values: Mapping[str, Any]) -> list[str]:
     """Return parameters as words that the command line reads: text as it is, the rest as JSON."""
     words = []
     for name, value in values.items():
-        told = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        words += [option, f"{name}={told}"]
+        given = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        words += [option, f"{name}={given}"]
     return words
 
 
@@ -256,7 +255,7 @@ class SearchRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     effort: str
     searcher: str = "evolution"
-    """What varied the best attacks of the opening."""
+    """What varied the best initial candidates."""
     seed: int
     families: tuple[str, ...]
     """The classes that were named to be searched; empty for those searched by default."""

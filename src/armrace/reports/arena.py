@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from armrace.environments import Environment
 from armrace.formatting import count, figure, short
 from armrace.policies import POLICIES
-from armrace.red_team.campaign import WORST_COLUMNS, worst_standings, worst_verdict
+from armrace.red_team.batches import WORST_COLUMNS, worst_standings, worst_verdict
 from armrace.reports.colours import GREY, Style, choose_styles
 from armrace.reports.drawing import (
     BUDGET_LABEL,

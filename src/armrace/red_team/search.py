@@ -19,9 +19,8 @@ from armrace.errors import ArmraceError, InvalidParameter, UnknownName
 from armrace.formatting import figure
 from armrace.policies import Policy
 from armrace.red_team.library import winners_for
-from armrace.red_team.ratings import Notebook, Ratings, Stage
 from armrace.red_team.space import at_places, cross, mutate, places_of, sample, space_of
-from armrace.red_team.target import Effort, Target, find_effort
+from armrace.red_team.target import Journal, Ratings, SearchBudget, Stage, Target, find_budget
 from armrace.red_team.verdict import SearchRecord, Verdict, held_out
 from armrace.simulation.arena import ATTACKS, make_arena_attack
 from armrace.simulation.compilation import compile_experiments
@@ -67,7 +66,7 @@ def builtin_attacks(target: Target) -> list[Adversary]:
     return list(dict.fromkeys(found))
 
 
-def opening_attacks(
+def initial_candidates(
     target: Target,
     families: Sequence[type[Adversary]],
     count: int,
@@ -128,7 +127,7 @@ def _hand_made(family: type[TwoPhase], gap: float) -> Iterator[Adversary]:
 
 
 SEARCHERS = ("evolution", "cmaes")
-"""What varies the best attacks of the opening."""
+"""What varies the best initial candidates."""
 
 T = TypeVar("T")
 Report = Callable[[float, str], None]
@@ -186,9 +185,9 @@ class _Progress(NamedTuple):
         return f"worst so far {figure(self.ratings.value(best))} by {best.tag()}"
 
 
-def search(
+def explore(
     ratings: Ratings,
-    effort: Effort,
+    effort: SearchBudget,
     families: Sequence[type[Adversary]],
     seed: int,
     given: Sequence[Adversary] = (),
@@ -199,8 +198,8 @@ def search(
     # 0 is the number of no stage, so that ratings draw other numbers.
     generator = np.random.default_rng([seed, 0])
     places, added = effort.rungs[0]
-    attacks = opening_attacks(ratings.target, families, places, generator, given)
-    # The opening may be longer than planned: known attacks never crowd out random ones.
+    attacks = initial_candidates(ratings.target, families, places, generator, given)
+    # There may be more candidates than planned: known attacks never crowd out random ones.
     planned = effort.searching + added * (len(attacks) - places)
     progress = _Progress(ratings, planned, report)
     for kept, added in effort.rungs:
@@ -230,9 +229,9 @@ def check_searcher(name: str) -> None:
 
 
 def _adapt(
-    progress: _Progress, effort: Effort, families: Sequence[type[Adversary]], seed: int
+    progress: _Progress, effort: SearchBudget, families: Sequence[type[Adversary]], seed: int
 ) -> None:
-    """Vary the best attack of the opening by CMA-ES, with as many replications as an evolution."""
+    """Vary the best initial candidate by CMA-ES, with as many replications as an evolution."""
     from cmaes import CMA
 
     ratings = progress.ratings
@@ -318,7 +317,7 @@ def redteam(
             the two-phase attacks. Every class whose parameters have limits can be searched.
         attacks: attacks that are tried in any case, next to the built-in ones.
         account: what a round costs the attack; see :func:`armrace.simulate`.
-        searcher: what varies the best attacks of the opening: ``evolution``, or ``cmaes``, for
+        searcher: what varies the best initial candidates: ``evolution``, or ``cmaes``, for
             which the extra ``search`` must be installed.
         seed: the seed of all randomness.
         folder: where replications are kept, so that an interrupted search can go on.
@@ -345,14 +344,14 @@ def redteam(
         objective=objective,  # type: ignore[arg-type]  # the target refuses other words
         account=account,
     )
-    plan = find_effort(effort)
+    plan = find_budget(effort)
     check_searcher(searcher)
     searched = [_family(family) for family in families]
     given = [ADVERSARIES.make(attack) for attack in attacks]
     place = None if folder is None else Path(folder)
     title = f"attacking {target.policy.tag()}"
     with running_executor(executor, workers) as running, progress_bar(title, progress) as report:
-        return hunt(
+        return search(
             target,
             plan,
             effort,
@@ -360,23 +359,23 @@ def redteam(
             families=searched,
             given=given,
             searcher=searcher,
-            notebook=Notebook(target, seed, place),
+            journal=Journal(target, seed, place),
             executor=running,
             workers=workers,
             report=report,
         )
 
 
-def hunt(
+def search(
     target: Target,
-    plan: Effort,
+    plan: SearchBudget,
     effort: str,
     seed: int,
     *,
     families: Sequence[type[Adversary]] = (),
     given: Sequence[Adversary] = (),
     searcher: str = "evolution",
-    notebook: Notebook | None = None,
+    journal: Journal | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
     report: Report = lambda share, words: None,
@@ -384,19 +383,19 @@ def hunt(
 ) -> Verdict:
     """Search, select and confirm; see :func:`redteam`."""
     started = time.perf_counter()
-    notebook = notebook or Notebook(target, seed)
+    journal = journal or Journal(target, seed)
     searching, selecting, confirming = (
-        Ratings(target, stage, seed, notebook, executor, workers) for stage in Stage
+        Ratings(target, stage, seed, journal, executor, workers) for stage in Stage
     )
     builtin = builtin_attacks(target)
     experiments = [target.experiment(attack, 1, 0) for attack in builtin]
     compile_experiments(experiments, executor, compiling)
 
-    def told(share: float, words: str) -> None:
+    def report_exploring(share: float, words: str) -> None:
         report(share * plan.searching / plan.total, words)
 
     searched = families or families_for(target)
-    search(searching, plan, searched, seed, given, told, searcher)
+    explore(searching, plan, searched, seed, given, report_exploring, searcher)
     winner, rival = _select(searching, selecting, plan, builtin)
     # From here on both attacks are frozen: whatever they achieve below are their figures.
     report(1.0 - 2 * plan.confirming / plan.total, f"confirming {winner.tag()}")
@@ -425,7 +424,7 @@ def hunt(
 
 
 def _select(
-    searching: Ratings, selecting: Ratings, plan: Effort, builtin: Sequence[Adversary]
+    searching: Ratings, selecting: Ratings, plan: SearchBudget, builtin: Sequence[Adversary]
 ) -> tuple[Adversary, Adversary]:
     """Return the worst attack found and the worst built-in one, after more replications of both."""
     scores = Scores(searching)

@@ -33,9 +33,8 @@ from armrace.extending import (
     record,
 )
 from armrace.formatting import figure
-from armrace.red_team.hunt import builtin_attacks, hunt, opening_attacks
-from armrace.red_team.ratings import Notebook, Ratings, Stage, seed_of
-from armrace.red_team.target import EFFORTS
+from armrace.red_team.search import builtin_attacks, initial_candidates, search
+from armrace.red_team.target import EFFORTS, Journal, Ratings, Stage, seed_of
 from armrace.reports.redteam import render_redteam
 
 
@@ -50,43 +49,43 @@ def _without_time(verdict):
 
 
 def test_a_search_depends_on_its_seed_alone(target, effort):
-    one, other = (hunt(target, effort, "own", seed=3) for _ in range(2))
+    one, other = (search(target, effort, "own", seed=3) for _ in range(2))
     assert same(one, other)
-    assert not same(one, hunt(target, effort, "own", seed=4))
+    assert not same(one, search(target, effort, "own", seed=4))
 
 
 def test_any_number_of_workers_gives_the_same_verdict(target, effort):
     assert same(
-        hunt(target, effort, "own", 3, workers=1), hunt(target, effort, "own", 3, workers=3)
+        search(target, effort, "own", 3, workers=1), search(target, effort, "own", 3, workers=3)
     )
 
 
 def test_a_search_that_was_cut_off_goes_on_to_the_same_verdict(target, effort, tmp_path):
-    whole = hunt(target, effort, "own", 3, notebook=Notebook(target, 3, tmp_path))
+    whole = search(target, effort, "own", 3, journal=Journal(target, 3, tmp_path))
     (file,) = tmp_path.glob("*.ndjson")
     lines = file.read_bytes().splitlines(keepends=True)
     # Half of the lines, and one more that was cut off in the middle.
     file.write_bytes(b"".join(lines[: len(lines) // 2]) + lines[len(lines) // 2][:20])
-    again = hunt(target, effort, "own", 3, notebook=Notebook(target, 3, tmp_path))
+    again = search(target, effort, "own", 3, journal=Journal(target, 3, tmp_path))
     assert same(whole, again)
 
 
-def test_what_is_in_the_notebook_is_not_played_again(target, effort, tmp_path, monkeypatch):
-    whole = hunt(target, effort, "own", 3, notebook=Notebook(target, 3, tmp_path))
+def test_what_is_in_the_journal_is_not_played_again(target, effort, tmp_path, monkeypatch):
+    whole = search(target, effort, "own", 3, journal=Journal(target, 3, tmp_path))
 
     def refuse(*arguments, **named):
         raise AssertionError("nothing is left to play")
 
-    monkeypatch.setattr("armrace.red_team.ratings.run_missing", refuse)
-    assert same(whole, hunt(target, effort, "own", 3, notebook=Notebook(target, 3, tmp_path)))
+    monkeypatch.setattr("armrace.red_team.target.run_missing", refuse)
+    assert same(whole, search(target, effort, "own", 3, journal=Journal(target, 3, tmp_path)))
 
 
-def test_a_damaged_notebook_is_refused(target, effort, tmp_path):
-    hunt(target, effort, "own", 3, notebook=Notebook(target, 3, tmp_path))
+def test_a_damaged_journal_is_refused(target, effort, tmp_path):
+    search(target, effort, "own", 3, journal=Journal(target, 3, tmp_path))
     (file,) = tmp_path.glob("*.ndjson")
     file.write_bytes(b"nonsense\n" + file.read_bytes())
     with pytest.raises(ArmraceError, match=r"line 1 of .* is damaged"):
-        Notebook(target, 3, tmp_path)
+        Journal(target, 3, tmp_path)
 
 
 def test_stages_never_share_a_seed():
@@ -95,7 +94,7 @@ def test_stages_never_share_a_seed():
 
 
 def test_every_rating_plays_new_replications_that_all_attacks_share(target):
-    ratings = Ratings(target, Stage.SEARCHING, 1, Notebook(target, 1))
+    ratings = Ratings(target, Stage.SEARCHING, 1, Journal(target, 1))
     attacks = [ZeroBestWhenLikely(), TwoPhase()]
     ratings.rate(attacks, 3)
     ratings.rate(attacks[:1], 2)
@@ -116,12 +115,12 @@ def test_every_built_in_attack_takes_part(target):
     tags = {attack.tag() for attack in builtin_attacks(target)}
     family = {"none", "two-phase", "blind-two-phase"}
     assert tags == set(armrace.ADVERSARIES) - family
-    opened = opening_attacks(target, [TwoPhase], 5, np.random.default_rng(0))
+    opened = initial_candidates(target, [TwoPhase], 5, np.random.default_rng(0))
     assert tags <= {attack.tag() for attack in opened}
 
 
 def test_the_command_replays_the_held_out_figures(target, effort, capsys):
-    verdict = hunt(target, effort, "own", 3)
+    verdict = search(target, effort, "own", 3)
     words = shlex.split(verdict.command)
     assert run([*words[1:], "--json", "-"]) == 0
     figures = msgspec.json.decode(capsys.readouterr().out)["summary"]["pseudo_regret"]
@@ -200,7 +199,7 @@ class Patient(Adversary, frozen=True, tag="patient"):
 
 
 def test_a_family_of_the_user_is_searched(target, effort):
-    verdict = hunt(target, effort, "own", 1, families=[Patient])
+    verdict = search(target, effort, "own", 1, families=[Patient])
     assert verdict.search.candidates > len(builtin_attacks(target))
     with pytest.raises(InvalidParameter, match="families must be classes of attacks"):
         armrace.redteam("ucb1", [0.4, 0.6], 10, families=[ZeroBestWhenLikely()])
@@ -227,7 +226,7 @@ def test_an_attack_that_was_edited_is_played_again(target, tmp_path):
     assert before.to_builtins() == after.to_builtins()
     values = []
     for attack in (before, after):
-        ratings = Ratings(target, Stage.SEARCHING, 0, Notebook(target, 0, tmp_path), workers=1)
+        ratings = Ratings(target, Stage.SEARCHING, 0, Journal(target, 0, tmp_path), workers=1)
         ratings.rate([attack], 3)
         values.append(ratings.value(attack))
     assert values[0] != values[1]
@@ -235,14 +234,14 @@ def test_an_attack_that_was_edited_is_played_again(target, tmp_path):
 
 def test_the_share_of_a_search_that_is_done_never_passes_1(target, effort):
     shares = []
-    hunt(target, effort, "own", 1, report=lambda share, words: shares.append(share))
+    search(target, effort, "own", 1, report=lambda share, words: shares.append(share))
     assert len(shares) > 3
     assert max(shares) <= 1.0
 
 
-def test_random_attacks_take_part_however_long_the_opening_is(target):
-    opened = opening_attacks(target, [TwoPhase], 40, np.random.default_rng(0))
-    other = opening_attacks(target, [TwoPhase], 40, np.random.default_rng(1))
+def test_random_attacks_take_part_however_many_candidates_are_known(target):
+    opened = initial_candidates(target, [TwoPhase], 40, np.random.default_rng(0))
+    other = initial_candidates(target, [TwoPhase], 40, np.random.default_rng(1))
     assert len(opened) > 40
     assert len(set(opened) - set(other)) >= 8
 
@@ -274,7 +273,7 @@ def test_nonsense_is_refused_before_anything_is_played(changed, sentence):
 
 
 def test_the_verdict_says_what_it_is(target, effort):
-    verdict = hunt(target, effort, "own", 3)
+    verdict = search(target, effort, "own", 3)
     data = verdict.to_builtins()
     assert {"attack", "search", "best_builtin", "held_out"} <= set(data)
     assert {"mean", "stderr", "p95", "max"} <= set(data["held_out"])
@@ -285,7 +284,7 @@ def test_the_verdict_says_what_it_is(target, effort):
 
 
 def test_the_sentence_gives_what_was_searched_for(target, effort):
-    found = hunt(target, effort, "own", 3)
+    found = search(target, effort, "own", 3)
     assert f"of at most {figure(target.all_lost())}" in found.sentence()
     assert "percentile" not in found.sentence()
     for changes in ({"objective": "p95"}, {"measure": "clean_regret"}):
@@ -300,10 +299,10 @@ def test_the_sentence_gives_what_was_searched_for(target, effort):
 
 def test_the_verdict_names_the_model_in_which_attacks_see_the_arm(target, effort, capsys):
     seeing = msgspec.structs.replace(target, account="seen", policy=armrace.POLICIES.make("exp3"))
-    verdict = hunt(seeing, effort, "own", 3)
+    verdict = search(seeing, effort, "own", 3)
     words = "by attacks that see the arm, charged for what is seen"
     assert words in verdict.sentence()
-    assert words not in hunt(target, effort, "own", 3).sentence()
+    assert words not in search(target, effort, "own", 3).sentence()
     # What the paper counts is more than the budget, so it is not what was spent of it.
     assert verdict.held_out.spent > target.budget >= verdict.charged == verdict.held_out.seen
     print_verdict(verdict)
@@ -317,20 +316,20 @@ def test_the_worst_found_is_never_below_the_built_in_attack_beside_it(target, ef
     # With few replications the attack that was selected is often not the worse of the two.
     leader = msgspec.structs.replace(target, policy=armrace.POLICIES.make("tsallis-inf"))
     for seed in range(6):
-        verdict = hunt(leader, effort, "own", seed)
+        verdict = search(leader, effort, "own", seed)
         assert verdict.held_out.mean >= verdict.builtin_held_out.mean
         assert verdict.factor >= 1.0
 
 
 def test_a_second_searcher_spends_as_much_and_depends_on_its_seed_alone(target, effort):
-    one, other = (hunt(target, effort, "own", 3, searcher="cmaes") for _ in range(2))
+    one, other = (search(target, effort, "own", 3, searcher="cmaes") for _ in range(2))
     assert same(one, other)
-    usual = hunt(target, effort, "own", 3)
+    usual = search(target, effort, "own", 3)
     assert not same(one, usual)
     assert abs(one.search.replications - usual.search.replications) <= effort.searching / 4
     assert one.search.searcher == "cmaes"
     with pytest.raises(InvalidParameter, match="a family with at least two parameters"):
-        hunt(target, effort, "own", 3, families=[Patient], searcher="cmaes")
+        search(target, effort, "own", 3, families=[Patient], searcher="cmaes")
 
 
 def test_a_searcher_that_is_not_installed_is_named_with_its_extra(monkeypatch):

@@ -17,9 +17,9 @@ from armrace.environments import ENVIRONMENTS, Environment
 from armrace.files import make_folder, write_text
 from armrace.files.locks import locked
 from armrace.formatting import count, figure
-from armrace.red_team.hunt import hunt
 from armrace.red_team.library import Winner, kind_of
-from armrace.red_team.target import Target, find_effort
+from armrace.red_team.search import search
+from armrace.red_team.target import Target, find_budget
 from armrace.simulation.code_digest import experiment_code, search_code
 from armrace.simulation.scenarios import told_the_budget
 
@@ -39,7 +39,7 @@ _HELD_OUT = ("mean", "stderr", "low", "high", "p95")
 
 
 def worst_frame(verdicts: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Return one row for each verdict of a campaign."""
+    """Return one row for each verdict of a batch."""
     return pl.DataFrame(
         [
             {
@@ -117,8 +117,8 @@ Report = Callable[[int, int, str], None]
 _SECONDS_BETWEEN_LOOKS = 2.0
 
 
-class Campaign(msgspec.Struct, frozen=True, kw_only=True):
-    """The cells of a campaign, and the effort of each."""
+class SearchBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """The cells of a batch, and the effort of each."""
 
     policies: tuple[str | Mapping[str, Any], ...]
     """Names, or plain data with a name and parameters."""
@@ -129,8 +129,8 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
     objective: str = "mean"
     seed: int = 0
 
-    def chains(self) -> Iterator[Chain]:
-        """The chains of cells: one for each environment and policy."""
+    def series(self) -> Iterator[Series]:
+        """The series of cells: one for each environment and policy."""
         for name, environment in self.environments.items():
             for policy in self.policies:
                 cells = []
@@ -142,8 +142,8 @@ class Campaign(msgspec.Struct, frozen=True, kw_only=True):
                         horizon=self.horizon,
                         objective=self.objective,  # type: ignore[arg-type]
                     )
-                    cells.append(Cell(name, _label(policy), target))
-                yield Chain(self, tuple(cells))
+                    cells.append(SearchCell(name, _label(policy), target))
+                yield Series(self, tuple(cells))
 
 
 def _label(policy: str | Mapping[str, Any]) -> str:
@@ -158,17 +158,17 @@ def _label(policy: str | Mapping[str, Any]) -> str:
     return ", ".join([str(policy["name"]), *(f"{name} {given[name]}" for name in given)])
 
 
-class Cell(msgspec.Struct, frozen=True):
+class SearchCell(msgspec.Struct, frozen=True):
     """One policy in one environment at one budget."""
 
     environment: str
     policy: str
     target: Target
 
-    def file(self, folder: Path, campaign: Campaign, given: Sequence[Adversary]) -> Path:
+    def file(self, folder: Path, batch: SearchBatch, given: Sequence[Adversary]) -> Path:
         """The file of the verdict: its name depends on all that the verdict depends on."""
-        told = [attack.to_builtins() for attack in given]
-        digest = search_digest(self.target, campaign.effort, campaign.seed, told)
+        tried = [attack.to_builtins() for attack in given]
+        digest = search_digest(self.target, batch.effort, batch.seed, tried)
         return folder / _file_name(f"{self}-{digest}.json")
 
     @property
@@ -180,10 +180,10 @@ class Cell(msgspec.Struct, frozen=True):
         return f"{self.environment}-{self.policy}-{self.target.budget:g}"
 
 
-def search_digest(target: Target, *told: Any) -> str:
-    """Return a digest of a target, of all code that a search of it runs, and of ``told``."""
+def search_digest(target: Target, *given: Any) -> str:
+    """Return a digest of a target, of all code that a search of it runs, and of ``given``."""
     code = experiment_code(target.experiment("none", 1, 0)), search_code()
-    written = msgspec.json.encode([*code, target.to_builtins(), *told], order="sorted")
+    written = msgspec.json.encode([*code, target.to_builtins(), *given], order="sorted")
     return hashlib.sha256(written).hexdigest()[:12]
 
 
@@ -191,38 +191,38 @@ def _file_name(text: str) -> str:
     return text.replace(":", "_").replace(", ", "-").replace(" ", "-")
 
 
-class Chain(msgspec.Struct, frozen=True):
+class Series(msgspec.Struct, frozen=True):
     """One policy in one environment: its cells in the order of their budgets."""
 
-    campaign: Campaign
-    cells: tuple[Cell, ...]
+    batch: SearchBatch
+    cells: tuple[SearchCell, ...]
 
     def lock(self, folder: Path) -> Path:
-        """Return the lock file of this chain."""
+        """Return the lock file of this series."""
         cell = self.cells[0]
-        name = f"{cell.environment}-{cell.policy}-{self.campaign.horizon}.lock"
+        name = f"{cell.environment}-{cell.policy}-{self.batch.horizon}.lock"
         return folder / _file_name(name)
 
 
-def run_campaign(
-    campaign: Campaign,
+def run_batch(
+    batch: SearchBatch,
     folder: Path,
     executor: Executor | None = None,
     workers: int | None = None,
     report: Report = lambda done, total, words: None,
 ) -> list[dict[str, Any]]:
     """Search the cells that ``folder`` does not hold yet, and return all verdicts as plain data."""
-    chains = list(campaign.chains())
-    total = sum(len(chain.cells) for chain in chains)
+    every = list(batch.series())
+    total = sum(len(series.cells) for series in every)
     found: dict[int, list[dict[str, Any]]] = {}
-    while waiting := [place for place in range(len(chains)) if place not in found]:
+    while waiting := [place for place in range(len(every)) if place not in found]:
         for place in waiting:
             done = sum(map(len, found.values()))
 
-            def told(some: int, words: str, done: int = done) -> None:
+            def report_all(some: int, words: str, done: int = done) -> None:
                 report(done + some, total, words)
 
-            verdicts = run_chain(chains[place], folder, executor, workers, told)
+            verdicts = run_series(every[place], folder, executor, workers, report_all)
             if verdicts is not None:
                 found[place] = verdicts
         if set(waiting).isdisjoint(found):  # other processes search all that is left
@@ -231,55 +231,43 @@ def run_campaign(
     return [verdict for place in sorted(found) for verdict in found[place]]
 
 
-def run_chain(
-    chain: Chain,
+def run_series(
+    series: Series,
     folder: Path,
     executor: Executor | None = None,
     workers: int | None = None,
     report: Callable[[int, str], None] = lambda done, words: None,
 ) -> list[dict[str, Any]] | None:
-    """Search the cells of a chain that ``folder`` does not hold yet."""
+    """Search the cells of a series that ``folder`` does not hold yet."""
     make_folder(folder)
-    with locked([chain.lock(folder)]) as (ours,):
+    with locked([series.lock(folder)]) as (ours,):
         if not ours:
             return None
-        verdicts: list[dict[str, Any]] = []
+        batch, verdicts = series.batch, list[dict[str, Any]]()
         given: list[Adversary] = []
-        for done, cell in enumerate(chain.cells):
+        for done, cell in enumerate(series.cells):
             report(done, f"{cell.policy}, {cell.environment}, C = {count(cell.target.budget)}")
             # The winners so far are part of the name: another attack at a smaller budget may lead
             # to another one here.
-            file = cell.file(folder, chain.campaign, given)
+            file = cell.file(folder, batch, given)
             if not file.exists():
-                found = _search(cell, chain.campaign, given, executor, workers)
-                write_text(file, msgspec.json.encode(found).decode())
+                found = search(
+                    cell.target,
+                    find_budget(batch.effort),
+                    batch.effort,
+                    batch.seed,
+                    given=given,
+                    executor=executor,
+                    workers=workers,
+                    compiling=False,
+                )
+                names = {"environment_name": cell.environment, "policy_name": cell.policy}
+                write_text(file, msgspec.json.encode({**names, **found.to_builtins()}).decode())
             # Read back even if just written: a verdict is the same whether it was found now or
             # before.
             verdicts.append(msgspec.json.decode(file.read_bytes()))
             given.append(ADVERSARIES.make(verdicts[-1]["attack"]))
         return verdicts
-
-
-def _search(
-    cell: Cell,
-    campaign: Campaign,
-    given: Sequence[Adversary],
-    executor: Executor | None,
-    workers: int | None,
-) -> dict[str, Any]:
-    """Search one cell, and return its verdict as plain data."""
-    verdict = hunt(
-        cell.target,
-        find_effort(campaign.effort),
-        campaign.effort,
-        campaign.seed,
-        given=given,
-        executor=executor,
-        workers=workers,
-        compiling=False,
-    )
-    names = {"environment_name": cell.environment, "policy_name": cell.policy}
-    return {**names, **verdict.to_builtins()}
 
 
 def newest_verdicts(files: Iterable[Path]) -> dict[CellKey, dict[str, Any]]:
