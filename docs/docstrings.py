@@ -1,22 +1,49 @@
-"""A griffe extension that makes the doctests in docstrings blocks of code in Markdown."""
+"""A griffe extension for mkdocstrings: doctests become blocks of code, sources follow the text.
+
+What the constants of a policy or an attack were compared with, and where it comes from, is declared
+beside the docstring of its class, as ``source_kind``, ``source_note`` and ``reference``.
+"""
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Any
 
 import griffe
 
 _DOCTEST = re.compile(r"(?:^>>> .*\n?(?:^(?!>>>)\S.*\n?|^>>>.*\n?|^ +.*\n?)*)", re.MULTILINE)
+_KINDS = {
+    "print": "Checked against the print",
+    "restated": "Checked against restatements",
+    "code": "Checked against programs",
+    "derived": "Checked by derivation",
+    "memory": "Not checked against a print",
+}
+"""How sure the constants of a policy or an attack are, by its ``source_kind``."""
 
 
-class Markdown(griffe.Extension):
-    """Rewrites every docstring that has a doctest."""
+class Docstrings(griffe.Extension):
+    """Rewrites docstrings that have a doctest, and those of policies and attacks."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = _DOCTEST.sub(_fenced, obj.docstring.value)
+            text = _DOCTEST.sub(_fenced, obj.docstring.value)
+            if isinstance(obj, griffe.Class):
+                text = "\n\n".join([text, *_sources(obj)])
+            obj.docstring.value = text
 
 
 def _fenced(match: re.Match[str]) -> str:
     return f"```python\n{match[0].rstrip()}\n```\n"
+
+
+def _sources(kind: griffe.Class) -> list[str]:
+    said = {}
+    for name in ("source_kind", "source_note", "reference"):
+        member = kind.members.get(name)
+        if isinstance(member, griffe.Attribute) and member.value is not None:
+            said[name] = str(ast.literal_eval(str(member.value)))
+    checked = _KINDS.get(said.get("source_kind", ""))
+    found = [f"**{checked}:** {said['source_note']}"] if checked else []
+    return [*found, *([f"Reference: {said['reference']}."] if said.get("reference") else [])]

@@ -28,24 +28,14 @@ PAGES = Path(__file__).parent / "reference"
 DECISIONS = Path(__file__).parent / "decisions"
 
 _NOTICE = "<!-- Written by docs/generate.py; do not edit. -->\n"
-_KINDS = {
-    "print": "against the print",
-    "restated": "against restatements",
-    "code": "against programs",
-    "derived": "by derivation",
-    "memory": "not against a print",
-    "ours": "no paper behind it",
-}
-"""How sure the constants of a policy or an attack are, by its ``source_kind``."""
-
 _HORIZON = 10**9
 _CORRUPTIONS = (0, 100, 1_000, 10_000)
 
 _POLICIES = """# Policies
 
 By name, with the parameters that `--set` and the classes of `armrace.policies` take. Which one to
-take: [Choose a policy](../guide/choose-a-policy.md). How each one decides, and what is proven in
-general: [Rules](rules.md).
+take: [Choose a policy](../guide/choose-a-policy.md). How each one decides, what is proven in
+general, and whether it was compared with the printed paper: [Rules](rules.md).
 
 What `guarantee` of a class proves with all constants, on the pseudo-regret: ten arms, nine gaps of
 0.1, T = 10^9, of 10^8 that can be lost, under a corruption of C. "nothing" means that the bound
@@ -55,8 +45,8 @@ _ATTACKS = """# Attacks
 
 By name, with the parameters that `--attack-set` and the classes of `armrace.adversaries` take. An
 attack never spends more than its budget: see [the model](../guide/the-model.md#the-budget). What
-each one does in detail: [Rules](rules.md#attacks). Those marked * look at the learner's
-distribution.
+each one does in detail, and where it comes from: [Rules](rules.md#attacks). Those marked * look at
+the learner's distribution.
 """
 _ENVIRONMENTS = """# Environments
 
@@ -100,10 +90,6 @@ def _section(member: type[Specification]) -> str:
     documentation = inspect.getdoc(member) or ""
     lines = [f"## `{member.tag()}`", "", f"`{home}.{member.__name__}`{star}", ""]
     lines += [documentation.partition("\n\n")[0], "", *_parameters(member)]
-    if member.source_kind not in ("", "ours"):
-        lines += [f"Checked {_KINDS[member.source_kind]}: {member.source_note}", ""]
-    if member.reference:
-        lines += [f"Reference: {member.reference}.", ""]
     return "\n".join(lines)
 
 
@@ -139,7 +125,12 @@ def _told(member: type[Policy], corruption: float) -> dict[str, float]:
 
 def _parameters(member: type[Specification]) -> Iterator[str]:
     parameters = member.parameters()
+    base = member.__mro__[1]
     if not parameters:
+        return
+    if issubclass(base, Specification) and parameters == base.parameters():
+        yield f"Its parameters are those of [`{base.tag()}`](#{base.tag()})."
+        yield ""
         return
     yield "| parameter | default | limits | meaning |"
     yield "|---|---|---|---|"
@@ -221,10 +212,8 @@ def _option_cells(option: Any) -> list[str]:
 
 
 def _scenarios() -> Iterator[str]:
-    yield "## Scenarios"
-    for scenario in SCENARIOS.values():
-        yield f"\n### `{scenario.name}`\n\n{scenario.summary}"
-    yield ""
+    names = ", ".join(f"`{name}`" for name in SCENARIOS)
+    yield f"## Scenarios\n\n{names}. `armrace scenarios` says what each one is about.\n"
 
 
 def _plain(text: str | None) -> str:

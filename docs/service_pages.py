@@ -23,8 +23,9 @@ _SERVICE = """# Service
 What [`armrace serve`](../guide/serving.md) offers over HTTP. Each endpoint is an operation with a
 method of the same arguments in Python: of `Client` and `AsyncClient`, and of the service
 [in the process](../guide/deciding-durably.md). Bodies and answers are JSON. A field whose default
-is "required" in the [list of fields](#fields-of-requests) must be given. The running server has
-the same as `/docs` and, with the types of all answers, as `/openapi.json`.
+is "required" in the [list of fields](#fields-of-requests) must be given. What answers hold is
+described [with the signatures](signatures.md#answers-of-the-service). The running server has the
+same as `/docs` and `/openapi.json`.
 """
 _ERRORS = """# Errors
 
@@ -75,7 +76,6 @@ def service_page(notice: str, serve: Any) -> str:
     lines += ["## Settings of the server", "", *_server_settings(serve), ""]
     members = {name: schemas[name]["properties"] for name in _MEMBERS}
     lines += ["## Fields of requests", "", *_fields(fields, members), ""]
-    lines += ["## Answers", "", *_answers(schemas)]
     return "\n".join(lines)
 
 
@@ -174,10 +174,10 @@ def _fields(
 
 
 def _type(schema: dict[str, Any]) -> str:
-    """A schema in words, with links to the tables of fields."""
+    """A schema in words."""
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[1]
-        return f"`{name}`" if name in _MEMBERS else f"[`{name}`](#{name.lower()})"
+        return f"`{name}`"
     if "anyOf" in schema:
         return " or ".join(_type(each) for each in schema["anyOf"])
     if "enum" in schema:
@@ -190,30 +190,6 @@ def _type(schema: dict[str, Any]) -> str:
     if kind == "array":
         return "list"
     return "nothing" if kind == "null" else str(kind)
-
-
-def _answers(schemas: dict[str, Any]) -> Iterator[str]:
-    """What each kind of answer holds; fields that explain themselves are only named."""
-    meanings = _field_meanings()
-    bodies = {f"{each.kind.__name__}Body" for each in _endpoints()}
-    for name in sorted(schemas.keys() - bodies - set(_MEMBERS)):
-        yield f"### `{name}`"
-        yield ""
-        fields = [
-            _member(field, kind, meanings.get(name, {}).get(field, ""))
-            for field, kind in schemas[name]["properties"].items()
-        ]
-        yield f"{_plain(schemas[name].get('description', ''))} {'; '.join(fields)}."
-        yield ""
-
-
-def _member(field: str, kind: dict[str, Any], meaning: str) -> str:
-    """A field of an answer, with what is not plain from its name."""
-    of = re.findall(r"\[`.*?`\]\(.*?\)|`.*?`", _type(kind))
-    meaning = kind.get("description", meaning).rstrip(".")
-    told = [", ".join(of)] if of else []
-    told += [meaning[0].lower() + meaning[1:]] if meaning else []
-    return f"`{field}`" + (f" ({'; '.join(told)})" if told else "")
 
 
 def _field_meanings() -> dict[str, dict[str, str]]:

@@ -59,4 +59,7 @@ def signature_page(notice: str) -> str:
                 lines += ["    options:", "      inherited_members: true"]
                 lines += ["      show_if_no_docstring: true"] if thing in _PLAIN_RECORDS else []
             lines += [""]
+    lines += ["## Answers of the service", "", "::: armrace_client.answers", "    options:"]
+    lines += ["      show_root_heading: false", "      show_if_no_docstring: true"]
+    lines += ["      show_root_toc_entry: false", ""]
     return "\n".join(lines)

@@ -17,6 +17,7 @@ import armrace
 from armrace.online import Learner
 from armrace.planning import Plan
 from armrace.service import Service
+from armrace.service.http.endpoints import ENDPOINTS, make_document
 from armrace.verification import Verification
 from armrace_client import Client, LeasedExperiment
 from browsing import DESK, PHONE, chromium, overflow, severe_violations
@@ -149,6 +150,16 @@ def test_every_attribute_is_described(site: Path, kind: type) -> None:
     assert names - {"from_outcomes"} <= described
 
 
+def test_every_answer_is_described_with_its_fields(site: Path) -> None:
+    page = (site / "reference" / "signatures.html").read_text(encoding="utf-8")
+    described = set(re.findall(r'id="armrace_client\.answers\.([\w.]+)"', page))
+    schemas = make_document("")["components"]["schemas"]
+    bodies = {f"{each.kind.__name__}Body" for each in ENDPOINTS}
+    for name in schemas.keys() - bodies - {"Problem", "Reward", "Visit", "LeasedVisit"}:
+        for field in schemas[name]["properties"]:
+            assert f"{name}.{field}" in described
+
+
 def test_every_page_is_in_the_navigation(site: Path) -> None:
     """Pages of the guide and decisions are found by patterns, so that none is forgotten."""
     home = (site / "decisions" / "index.html").read_text(encoding="utf-8")
@@ -186,10 +197,10 @@ def test_short_names_and_pairs_of_figures_do_not_break_on_a_phone(
 ) -> None:
     context = open_context(browser, viewport=PHONE)
     page = context.new_page()
-    page.goto(address + "guide/serving.html")
+    page.goto(address + "reference/service.html")
     lines = "each => each.getClientRects().length"
     assert page.eval_on_selector("td code:text-is('--store')", lines) == 1
-    page.goto(address + "arena.html")
+    page.goto(address + "decisions/018-guarded.html")
     cells = page.eval_on_selector_all("td", "found => found.map((each) => each.textContent)")
     context.close()
     pairs = [cell for cell in cells if re.fullmatch(r"[\d,.]+\s/ [\d,.]+", cell)]
