@@ -75,25 +75,23 @@ from armrace.kernels.states import grown_by, index_limits
 from armrace.kernels.streams import Stream, uniform
 from armrace.limits import Limits
 from armrace.policies import Policy
-from armrace.policies.common.counting_policy import CountingPolicy
-from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
 from armrace.policies.common.divergence import kl, lower_kl, upper_kl
 from armrace.policies.indices.argmax import make_argmax, plays_next_arm
 from armrace.policies.leaders.barrier import barrier_weights
-from armrace.policies.leaders.drawing import draws_from_solution
 from armrace.policies.leaders.estimates import (
     LOGARITHMIC_BARRIER,
     TSALLIS_ENTROPY,
     Estimates,
     Solution,
     add_loss,
+    draws_from_solution,
     exponential_weights,
     make_estimates,
     make_solution,
     power_weights,
 )
-from armrace.policies.races.choices import arm_probability, arm_with_fewest_plays, fallback_arm
-from armrace.policies.races.eliminations import delete_arm
+from armrace.policies.races import RacePolicy
 from armrace.policies.races.intervals import (
     BERNSTEIN,
     HOEFFDING,
@@ -105,17 +103,20 @@ from armrace.policies.races.intervals import (
     ends,
     make_rule,
     paper_rule,
+    sharp_rule,
 )
-from armrace.policies.races.layer_draws import layer_at
-from armrace.policies.races.race import assign_to_layer
-from armrace.policies.races.race_policy import RacePolicy
-from armrace.policies.races.sharp_rule import sharp_rule
-from armrace.policies.races.state import (
+from armrace.policies.races.patience import delete_arm
+from armrace.policies.races.race import (
     NEVER,
     Race,
+    arm_probability,
+    arm_with_fewest_plays,
+    assign_to_layer,
     cell_of,
     evidence,
+    fallback_arm,
     interval,
+    layer_at,
     layer_of,
     make_race,
 )

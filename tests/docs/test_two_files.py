@@ -20,7 +20,7 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import assign, choose, distribution, learn, make_ticket
-from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.counts import CountingPolicy
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.specification import Limits
 

@@ -16,7 +16,7 @@ from armrace.forensics import Audit, audit, watch
 from armrace.forensics.layers import exposure_of, failed_layers, race_in
 from armrace.online import Learner
 from armrace.policies import POLICIES, MultiLayerRace, Ucb1
-from armrace.policies.races.state import Race
+from armrace.policies.races.race import Race
 from armrace.simulation import make_experiment, simulate
 from armrace.simulation.replication import make_parts, play_out
 

@@ -10,7 +10,7 @@ from armrace.forensics import watch
 from armrace.kernels.generics import decide, learn
 from armrace.kernels.states import grow_state, unsafe_array
 from armrace.policies import POLICIES
-from armrace.policies.indices.ordered import rewards_in_order
+from armrace.policies.indices.histories import rewards_in_order
 from armrace.randomness import Purpose, stream_for
 
 HORIZON, ROUNDS = 1500, 500

@@ -15,7 +15,7 @@ from scipy import stats
 from armrace.kernels.generics import Ticket
 from armrace.online import Learner
 from armrace.policies import ActiveArmElimination, MultiLayerRace, SharpRace
-from armrace.policies.races.state import interval
+from armrace.policies.races.race import interval
 
 DELTA, HORIZON, RUNS = 0.2, 1000, 40
 LEVEL = 1e-3

@@ -11,7 +11,7 @@ from armrace.checking import check_policy
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import decide, learn
 from armrace.policies.barbar import Barbar
-from armrace.policies.epochs.epochs import epoch_mean
+from armrace.policies.common.epochs import epoch_mean
 from armrace.randomness import Purpose, stream_for
 from playing import final_state, is_sound, make_table, play, play_textbook, probabilities
 

@@ -11,10 +11,9 @@ from armrace.errors import InvalidParameter
 from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, learn
 from armrace.kernels.streams import uniform
 from armrace.policies.best_of_all_worlds import BestOfAllWorlds
+from armrace.policies.common.switching import AFTER_SWITCH, has_switched
 from armrace.policies.races.textbook import TextbookRace
 from armrace.policies.sapo import Sapo
-from armrace.policies.switching.switching import AFTER_SWITCH
-from armrace.policies.switching.tested_eliminations import has_switched
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment
 from armrace.simulation.replication import make_parts, play_out

@@ -32,7 +32,7 @@ from armrace.extending import (
     wrap_ticket,
 )
 from armrace.policies import POLICIES, best_of_all_worlds
-from armrace.policies.guarded import guard
+from armrace.policies import guarded as guard
 
 EXPLORED = 1
 """The layer of a round that explores; the base policy's own rounds have layer 0."""

@@ -27,7 +27,7 @@ from armrace.kernels.generics import (
 from armrace.kernels.streams import uniform
 from armrace.online import Learned, Learner
 from armrace.policies import Guarded, Thompson, TsallisInf
-from armrace.policies.races.eliminations import delete_arm
+from armrace.policies.races.patience import delete_arm
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment, simulate
 from armrace.simulation.replication import make_parts, play_out

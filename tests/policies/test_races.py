@@ -15,7 +15,7 @@ from armrace.policies import (
     MultiLayerRace,
 )
 from armrace.policies.races.intervals import PAPER, ends
-from armrace.policies.races.layer_draws import draw_layer
+from armrace.policies.races.race import draw_layer
 from armrace.policies.races.textbook import TextbookRace
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment

@@ -10,8 +10,8 @@ import pytest
 from armrace.checking import check_policy
 from armrace.kernels.generics import Ticket, decide, distribution, learn
 from armrace.kernels.streams import uniform
+from armrace.policies.common.switching import _begin_phases, _end_phase, has_switched
 from armrace.policies.sapo import Sapo
-from armrace.policies.switching.tested_eliminations import _begin_phases, _end_phase, has_switched
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment, simulate
 from armrace.simulation.replication import make_parts, play_out

@@ -9,7 +9,7 @@ import armrace
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import Ticket, decide, distribution, learn
 from armrace.policies import MultiLayerRace, SharpRace
-from armrace.policies.races.layer_draws import draw_layer
+from armrace.policies.races.race import draw_layer
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment
 from armrace.simulation.replication import make_parts, play_out

@@ -11,7 +11,7 @@ from armrace.checking import check_policy
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import Ticket, learn
 from armrace.kernels.streams import uniform
-from armrace.policies.posteriors.beta import draw_beta
+from armrace.policies.common.posteriors import draw_beta
 from armrace.policies.thompson import Thompson
 from armrace.policies.thompson_cf import ThompsonCf
 from armrace.randomness import Purpose, stream_for

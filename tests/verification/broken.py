@@ -1,7 +1,7 @@
 """Races with a mistake that a check must find."""
 
 from armrace.policies import EnlargedArmElimination, FastSlowRace
-from armrace.policies.races.state import Race
+from armrace.policies.races.race import Race
 
 
 def scaled(policy: EnlargedArmElimination, arms: int, horizon: int, factor: float) -> Race:

@@ -19,9 +19,8 @@ from armrace.kernels.generics import (
 )
 from armrace.kernels.streams import Stream
 from armrace.policies.base import Policy
-from armrace.policies.guarded import Guarded
-from armrace.policies.guarded.guard import GuardState
-from armrace.policies.races.state import Race
+from armrace.policies.guarded import Guarded, GuardState
+from armrace.policies.races.race import Race
 from armrace.verification.guarantees import DELTA
 from verification.race_mutations import lead_by_50, scale_rule, with_shares
 

@@ -42,8 +42,8 @@ from armrace.policies import (
     SharpRace,
     TsallisInf,
 )
-from armrace.policies.guarded.guard import GuardState
-from armrace.policies.races.race_policy import RacePolicy
+from armrace.policies.guarded import GuardState
+from armrace.policies.races import RacePolicy
 from armrace.verification.guarantees import DELTA
 
 __all__ = ["ENGINE_MISTAKES", "LATE_MISTAKES", "late_mutants", "mistaken_engine"]

@@ -29,7 +29,7 @@ from armrace.kernels.generics import (
 from armrace.policies.base import ArmView, Policy
 from armrace.policies.exp3 import Exp3
 from armrace.policies.multi_layer_race import MultiLayerRace
-from armrace.policies.races.state import Race
+from armrace.policies.races.race import Race
 from armrace.policies.sharp_race import SharpRace
 from armrace.verification.checks import Check, Claim
 from armrace.verification.forms import QUICK, Form

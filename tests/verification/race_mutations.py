@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from armrace.kernels.generics import Floats
-from armrace.policies.races.state import Race
+from armrace.policies.races.race import Race
 
 __all__ = ["lead_by_50", "scale_rule", "with_shares"]
 

@@ -20,7 +20,7 @@ from armrace.forensics.findings import Alarm, Audit, Finding
 from armrace.forensics.layers import examine_layers, failed_layers, race_in
 from armrace.forensics.screening import Screen
 from armrace.limits import Limits, check_number
-from armrace.policies.races.state import Race
+from armrace.policies.races.race import Race
 from armrace.specification import is_list
 
 LEVEL = Limits("chance that an audit is wrong", 1e-300, 1, high_open=True)

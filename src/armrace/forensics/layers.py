@@ -18,7 +18,7 @@ from armrace.forensics.findings import Alarm, Finding, direction_of
 from armrace.forensics.pairs import Pairs, Samples, nearest_pairs
 from armrace.forensics.screening import Arms, Screen, in_parts
 from armrace.forensics.two_samples import TwoSamples
-from armrace.policies.races.state import NEVER, Race
+from armrace.policies.races.race import NEVER, Race
 from armrace.theory.allowance import corruption_allowance
 
 _SMALL_RATE = 0.25

@@ -33,7 +33,7 @@ from armrace.online.fold import Fold
 from armrace.online.snapshots import Snapshot, pack_rewarded, write_arrays
 from armrace.online.views import ArmViews
 from armrace.policies import POLICIES, Policy
-from armrace.policies.races.state import NEVER
+from armrace.policies.races.race import NEVER
 from armrace.reports import NotebookView
 
 _new: Any = tuple.__new__

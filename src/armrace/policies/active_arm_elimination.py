@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from armrace.policies.base import Guarantee
+from armrace.policies.races import RacePolicy
 from armrace.policies.races.intervals import paper_rule
-from armrace.policies.races.race_policy import RacePolicy
-from armrace.policies.races.state import Race, make_race
+from armrace.policies.races.race import Race, make_race
 from armrace.specification import Confidence
 from armrace.theory import known_corruption_regret
 

@@ -14,9 +14,8 @@ from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribut
 from armrace.kernels.sampling import total_weight
 from armrace.kernels.streams import Stream
 from armrace.limits import Limits
-from armrace.policies.common.counting_policy import CountingPolicy
-from armrace.policies.common.counts import Counts, make_counts, record
-from armrace.policies.epochs.epochs import (
+from armrace.policies.common.counts import CountingPolicy, Counts, make_counts, record
+from armrace.policies.common.epochs import (
     Epochs,
     add_to_epoch,
     assign_in_epoch,

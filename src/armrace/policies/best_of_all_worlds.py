@@ -29,23 +29,23 @@ from armrace.kernels.sampling import restricted_probability
 from armrace.kernels.streams import Stream, uniform
 from armrace.limits import Limits
 from armrace.policies.base import ArmView
-from armrace.policies.leaders.exponential_gains import (
-    fill_probabilities,
-    restart_gains,
-)
-from armrace.policies.races.choices import arm_probability
-from armrace.policies.races.eliminations import delete_arm
-from armrace.policies.races.intervals import paper_rule
-from armrace.policies.races.race_policy import RacePolicy
-from armrace.policies.races.state import Race, layer_of, make_race
-from armrace.policies.switching.arm_views import view_sapo
-from armrace.policies.switching.switching import AFTER_SWITCH, BEFORE_SWITCH
-from armrace.policies.switching.tested_eliminations import (
+from armrace.policies.common.switching import (
+    AFTER_SWITCH,
+    BEFORE_SWITCH,
     SapoState,
     best_active,
     has_switched,
     make_sapo,
+    view_sapo,
 )
+from armrace.policies.leaders.exponential_gains import (
+    fill_probabilities,
+    restart_gains,
+)
+from armrace.policies.races import RacePolicy
+from armrace.policies.races.intervals import paper_rule
+from armrace.policies.races.patience import delete_arm
+from armrace.policies.races.race import Race, arm_probability, layer_of, make_race
 from armrace.specification import Confidence
 from armrace.theory import layer_tolerances
 

@@ -16,8 +16,7 @@ from armrace.kernels.sampling import choose_by_weights, total_weight
 from armrace.kernels.streams import Stream
 from armrace.limits import Limits
 from armrace.policies.base import Guarantee
-from armrace.policies.common.counting_policy import CountingPolicy
-from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
 from armrace.policies.leaders.absence import ranks_arms
 from armrace.theory import exp3_any_rewards_regret
 

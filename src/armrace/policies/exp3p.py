@@ -13,8 +13,7 @@ from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribut
 from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
 from armrace.limits import Limits
-from armrace.policies.common.counting_policy import CountingPolicy
-from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
 from armrace.policies.leaders.exponential_gains import (
     ExponentialGains,
     add_bonuses,

@@ -10,9 +10,9 @@ import numpy as np
 
 from armrace.limits import Limits
 from armrace.policies.base import Guarantee
+from armrace.policies.races import RacePolicy
 from armrace.policies.races.intervals import paper_rule
-from armrace.policies.races.race_policy import RacePolicy
-from armrace.policies.races.state import Race, make_race
+from armrace.policies.races.race import Race, make_race
 from armrace.specification import Confidence
 from armrace.theory import fast_slow_regret, layer_tolerances
 

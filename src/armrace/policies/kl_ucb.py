@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from armrace.limits import Limits
-from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.counts import CountingPolicy
 from armrace.policies.indices.kl_indices import KlIndices, kl_index, make_kl_indices
 
 

@@ -12,13 +12,13 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, learn
 from armrace.limits import Limits
-from armrace.policies.common.counting_policy import CountingPolicy
-from armrace.policies.common.counts import Counts, make_counts, record
-from armrace.policies.leaders.estimates import Solution, add_loss
-from armrace.policies.leaders.hybrid_barrier import hybrid_barrier_weights
-from armrace.policies.leaders.optimism import (
+from armrace.policies.common.counts import CountingPolicy, Counts, make_counts, record
+from armrace.policies.leaders.barrier import hybrid_barrier_weights
+from armrace.policies.leaders.estimates import (
     Expectation,
     PredictedLosses,
+    Solution,
+    add_loss,
     expect_losses,
     make_expectation,
     make_predicted_losses,

@@ -16,8 +16,7 @@ from armrace.kernels.generics import (
     assign,
     learn,
 )
-from armrace.policies.common.counting_policy import CountingPolicy
-from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
 from armrace.policies.indices.argmax import make_argmax, plays_next_arm
 
 

@@ -15,16 +15,16 @@ from armrace.kernels.generics import Ticket, assign, learn, stamped
 from armrace.kernels.states import grown_by
 from armrace.limits import Limits
 from armrace.policies.base import Guarantee
-from armrace.policies.common.counting_policy import CountingPolicy
-from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
 from armrace.policies.leaders.absence import ranks_arms
 from armrace.policies.leaders.barrier import arm_of_least_loss, barrier_weights
-from armrace.policies.leaders.drawing import draws_from_solution
-from armrace.policies.leaders.estimates import Solution, add_loss
-from armrace.policies.leaders.optimism import (
+from armrace.policies.leaders.estimates import (
     Expectation,
     PredictedLosses,
+    Solution,
+    add_loss,
     charge_predictions,
+    draws_from_solution,
     make_expectation,
     make_predicted_losses,
     mean_loss,

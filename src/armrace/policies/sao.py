@@ -15,20 +15,20 @@ from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribut
 from armrace.kernels.streams import Stream
 from armrace.policies.base import ArmView, Policy
 from armrace.policies.common.counts import Counts, make_counts, record
-from armrace.policies.leaders.exponential_gains import (
-    ExponentialGains,
-    make_gains,
-    restart_gains,
-)
-from armrace.policies.races.state import NEVER
-from armrace.policies.switching.arm_views import view_arms
-from armrace.policies.switching.switching import (
+from armrace.policies.common.switching import (
     assign_on_a_side,
     choose_on_a_side,
     fill_a_side,
     learn_after_switch,
     share_among_active,
+    view_arms,
 )
+from armrace.policies.leaders.exponential_gains import (
+    ExponentialGains,
+    make_gains,
+    restart_gains,
+)
+from armrace.policies.races.race import NEVER
 from armrace.specification import Confidence
 
 _SEEN, _SWITCHED_AT = 0, 1

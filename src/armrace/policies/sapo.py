@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar
 
 from armrace.limits import Limits
 from armrace.policies.base import ArmView, Policy
-from armrace.policies.switching.arm_views import view_sapo
-from armrace.policies.switching.tested_eliminations import SapoState, make_sapo
+from armrace.policies.common.switching import SapoState, make_sapo, view_sapo
 
 
 class Sapo(Policy, frozen=True, tag="sapo"):

@@ -7,9 +7,8 @@ from typing import Annotated, ClassVar
 
 from armrace.limits import Limits
 from armrace.policies.base import Guarantee
-from armrace.policies.races.race_policy import RacePolicy
-from armrace.policies.races.sharp_rule import make_pooled_race
-from armrace.policies.races.state import Race
+from armrace.policies.races import RacePolicy
+from armrace.policies.races.race import Race, make_pooled_race
 from armrace.specification import Confidence
 from armrace.theory import SharpLayer, sharp_layers, sharp_regret
 

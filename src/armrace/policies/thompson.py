@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from armrace.policies.common.counting_policy import CountingPolicy
-from armrace.policies.posteriors.posteriors import Posteriors, make_posteriors
+from armrace.policies.common.counts import CountingPolicy
+from armrace.policies.common.posteriors import Posteriors, make_posteriors
 
 
 class Thompson(CountingPolicy, frozen=True, tag="thompson"):

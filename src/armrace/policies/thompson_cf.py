@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from armrace.policies.common.counting_policy import CountingPolicy
+from armrace.policies.common.counts import CountingPolicy
+from armrace.policies.common.posteriors import Posteriors, make_posteriors
 from armrace.policies.common.randomised_feedback import SeenAsOne, SeenAsZero, check_feedback
-from armrace.policies.posteriors.posteriors import Posteriors, make_posteriors
 
 
 class ThompsonCf(CountingPolicy, frozen=True, tag="thompson-cf"):

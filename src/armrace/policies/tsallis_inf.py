@@ -10,15 +10,14 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, assign, learn, stamped
 from armrace.policies.base import Guarantee
-from armrace.policies.common.counting_policy import CountingPolicy
-from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
 from armrace.policies.leaders.absence import ranks_arms
-from armrace.policies.leaders.drawing import draws_from_solution
 from armrace.policies.leaders.estimates import (
     TSALLIS_ENTROPY,
     Estimates,
     Solution,
     add_loss,
+    draws_from_solution,
     make_estimates,
     make_solution,
     power_weights,

@@ -20,8 +20,7 @@ from armrace.kernels.generics import (
     make_ticket,
 )
 from armrace.kernels.streams import Stream
-from armrace.policies.common.counting_policy import CountingPolicy
-from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
 from armrace.policies.indices.argmax import make_argmax
 
 _BRACKET = 11

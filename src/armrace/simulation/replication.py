@@ -23,8 +23,8 @@ from armrace.kernels.live import BadTicket
 from armrace.kernels.reward_pointers import LiveRewards
 from armrace.kernels.streams import Stream
 from armrace.policies import ArmView
-from armrace.policies.races import leaping
-from armrace.policies.races.state import Race
+from armrace.policies.races import fast_forward
+from armrace.policies.races.race import Race
 from armrace.randomness import Purpose, reward_place, stream_for
 from armrace.simulation.experiment import Experiment, checkpoints_for
 
@@ -82,7 +82,7 @@ class Parts(NamedTuple):
     means: Floats
     reward_stream: Stream
     """The stream for rewards of skipped rounds, which are drawn at once."""
-    leap: leaping.Leap | None
+    leap: fast_forward.FastForward | None
     """Where rounds are skipped; none if every round is played."""
     sees_arm: bool = False
     """Whether the adversary answers after the arm is drawn, and pays for that arm alone."""
@@ -130,7 +130,9 @@ def _growth(experiment: Experiment) -> float:
     return 0.0 if experiment.policy.exact_tickets else float(experiment.refresh)
 
 
-def _make_leap(experiment: Experiment, state: Any, adversary: Any, law: Law) -> leaping.Leap | None:
+def _make_leap(
+    experiment: Experiment, state: Any, adversary: Any, law: Law
+) -> fast_forward.FastForward | None:
     """Return the state of leaping, if leaping is requested or worthwhile."""
     horizon = experiment.horizon
     if experiment.engine == "plain" or (
@@ -142,7 +144,7 @@ def _make_leap(experiment: Experiment, state: Any, adversary: Any, law: Law) -> 
             "engine leap cannot be audited, since an audit looks at every reward; "
             "leave out the one or the other."
         )
-    if not isinstance(state, Race) or not np.isin(law.kind, leaping.LAWS_THAT_LEAP).all():
+    if not isinstance(state, Race) or not np.isin(law.kind, fast_forward.LAWS_WITH_SUMS).all():
         if experiment.engine == "leap":
             raise InvalidParameter(
                 "engine leap skips rounds of arm eliminations and races whose rewards are "
@@ -151,7 +153,7 @@ def _make_leap(experiment: Experiment, state: Any, adversary: Any, law: Law) -> 
         return None
     windows = experiment.adversary.windows(adversary, horizon)
     shape = np.array(windows, dtype=np.int64).reshape(-1, 2)
-    return leaping.make_leap(law.kind.size, state.share.size, shape)
+    return fast_forward.make_fast_forward(law.kind.size, state.share.size, shape)
 
 
 class RoundsToPlay(NamedTuple):
@@ -184,7 +186,7 @@ def rounds_to_play(experiment: Experiment) -> RoundsToPlay:
 def runner_for(parts: Parts) -> Runner:
     """Return the compiled loop for this class of policy."""
     code = fingerprint(implementations(parts.policy))
-    make = engine.make_runner if parts.leap is None else leaping.make_leaper
+    make = engine.make_runner if parts.leap is None else fast_forward.make_fast_forwarder
     return make(code, True) if parts.checked else make(code)
 
 
@@ -280,7 +282,7 @@ def _outcome(parts: Parts, view: Sequence[ArmView], seconds: float, found: Audit
         seen_corruption=record.seen,
         refused=record.refused,
         view=view,
-        leapt=None if parts.leap is None else leaping.rounds_leapt(parts.leap),
+        leapt=None if parts.leap is None else fast_forward.rounds_skipped(parts.leap),
         seconds=seconds,
         audit=found,
     )

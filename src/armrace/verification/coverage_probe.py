@@ -15,9 +15,9 @@ from armrace.kernels.compiling import inlined, outlined
 from armrace.kernels.dispatch import implement
 from armrace.kernels.forwarding import forwards
 from armrace.kernels.generics import NO_LAYER, Ticket, assign, choose, distribution, learn
-from armrace.policies.guarded.guard import GuardState
+from armrace.policies.guarded import GuardState
 from armrace.policies.races.intervals import PAPER
-from armrace.policies.races.state import Race, cell_of, evidence, interval
+from armrace.policies.races.race import Race, cell_of, evidence, interval
 
 
 @forwards(distribution, choose, assign)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from armrace.kernels.ledger import Record, make_record
 from armrace.policies import ArmView
-from armrace.policies.guarded.guard import GuardState
-from armrace.policies.races.state import Race
+from armrace.policies.guarded import GuardState
+from armrace.policies.races.race import Race
 from armrace.randomness import reward_place
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import Parts, make_parts, play_out

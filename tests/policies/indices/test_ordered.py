@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armrace.policies.crucb.shorth import shorth
-from armrace.policies.indices.ordered import (
+from armrace.policies.crucb import shorth
+from armrace.policies.indices.histories import (
+    PAGE,
     insert,
     make_ordered,
     median,
     reward_of_rank,
     sum_of_ranks,
 )
-from armrace.policies.indices.pages import PAGE
-from armrace.policies.rucb.deviation import median_deviation
+from armrace.policies.rucb import median_deviation
 
 SIZE = 1000
 GENERATOR = np.random.default_rng(1)

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armrace.policies.leaders import barrier, hybrid_barrier
-from armrace.policies.leaders.barrier import barrier_weights
-from armrace.policies.leaders.hybrid_barrier import hybrid_barrier_weights
+from armrace.policies.leaders import barrier
+from armrace.policies.leaders.barrier import barrier_weights, hybrid_barrier_weights
 
 SIZES = (2, 3, 10, 100, 1000)
 
@@ -98,7 +97,7 @@ def test_solving_in_turn_finds_the_same_weights(arms, monkeypatch):
     problem = (*random_problem(arms, 5), 3.0, random_start(arms, 5))
     jointly, in_turn = np.empty(arms), np.empty(arms)
     hybrid(*problem, jointly)
-    monkeypatch.setattr(hybrid_barrier, "_MOST_JOINT_STEPS", 0)
+    monkeypatch.setattr(barrier, "_MOST_JOINT_STEPS", 0)
     hybrid(*problem, in_turn)
     assert in_turn == pytest.approx(jointly, rel=1e-10)
 

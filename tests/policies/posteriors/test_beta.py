@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from armrace.policies.posteriors.beta import draw_beta, law_of_largest, log_density, log_peak
+from armrace.policies.common.posteriors import draw_beta, law_of_largest, log_density, log_peak
 from armrace.randomness import Purpose, stream_for
 
 

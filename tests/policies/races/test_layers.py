@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from armrace.policies import FastSlowRace, MultiLayerRace, SharpRace
-from armrace.policies.races.layer_draws import halving_layer_at, layer_at
+from armrace.policies.races.race import halving_layer_at, layer_at
 
 FINE = 2**13
 """Levels between which no border of up to 12 layers lies."""

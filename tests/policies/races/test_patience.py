@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from armrace.kernels.generics import Ticket, learn
 from armrace.policies.races.intervals import paper_rule
-from armrace.policies.races.state import FOREVER, make_race
+from armrace.policies.races.race import FOREVER, make_race
 
 UNIT = 2**60
 """All rewards here are whole multiples of 1 / UNIT, so that sums of them are exact."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, ClassVar, Literal
 
-from armrace.policies.indices.history_policy import HistoryPolicy
+from armrace.policies.indices.histories import HistoryPolicy
 from armrace.policies.robust_ucb.catoni import CatoniMeans, catoni_index, make_catoni_means
 from armrace.policies.robust_ucb.median_of_means import (
     MediansOfMeans,

@@ -26,7 +26,7 @@ from armrace.kernels.generics import (
 )
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.indices.argmax import comes_first, plays_next_arm
-from armrace.policies.indices.pages import PAGE, Pages, insert_page, make_pages, page_start
+from armrace.policies.indices.histories import PAGE, Pages, insert_page, make_pages, page_start
 
 _TIE = 1e-12
 _STEPS = 50

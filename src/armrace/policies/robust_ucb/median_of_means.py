@@ -25,7 +25,7 @@ from armrace.kernels.generics import (
 )
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.indices.argmax import make_argmax, plays_next_arm
-from armrace.policies.indices.pages import PAGE, Pages, insert_page, make_pages, page_start
+from armrace.policies.indices.histories import PAGE, Pages, insert_page, make_pages, page_start
 
 _VARIANCE = 0.25
 _GAPS = np.array([301, 132, 57, 23, 10, 4, 1])

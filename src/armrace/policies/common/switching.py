@@ -1,15 +1,8 @@
-"""SAPO: eliminate arms, keep testing the eliminated ones, and switch to EXP3.P if tests fail.
+"""Decisions of a policy that treats rewards as stochastic until a test fails.
 
-All quantities are losses, ``1 - reward``. Of every active arm SAPO keeps two estimates of the
-mean loss, the plain mean with half-width ``sqrt(2 ln T / n)`` and the importance-weighted one
-with ``sqrt(2 K ln T / t)``, and the running intersection of both intervals. ``U*`` is the
-smallest upper end. An arm is eliminated when its mean lies 9 half-widths above ``U*``. From
-then on it is played in phases, with a small probability that halves after every phase in which
-it was as bad as believed and doubles after an *error*, a phase in which it was clearly better.
-
-Estimates that contradict each other, too much regret against ``U*``, too many errors or no
-active arm left do not happen (with high probability) if rewards are stochastic. Any of them
-makes SAPO switch to a fresh EXP3.P for the rounds that remain.
+Before its switch such a policy draws from its own probabilities, afterwards from those of EXP3.P.
+The phase of a ticket says on which side of the switch the decision was assigned, so that a late
+reward reaches the part that made the decision.
 """
 
 from __future__ import annotations
@@ -22,22 +15,117 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
+from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn, stamped
+from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
-from armrace.policies.common.counts import Counts, make_counts, record
+from armrace.policies.base import ArmView
+from armrace.policies.common.counts import Counts, count_play, make_counts, record
 from armrace.policies.leaders.exponential_gains import (
     ExponentialGains,
+    add_bonuses,
+    add_reward,
+    fill_probabilities,
+    gain_probabilities,
     make_gains,
     restart_gains,
 )
-from armrace.policies.races.state import NEVER
-from armrace.policies.switching.switching import (
-    assign_on_a_side,
-    choose_on_a_side,
-    fill_a_side,
-    learn_after_switch,
-    share_among_active,
-)
+from armrace.policies.races.race import NEVER
+
+BEFORE_SWITCH, AFTER_SWITCH = 0, 1
+"""Phases of tickets: which part of the policy learns from them."""
+
+
+@inlined
+def fill_a_side(
+    switched: bool,
+    probabilities: npt.NDArray[np.float64],
+    fallback: ExponentialGains,
+    out: npt.NDArray[np.float64],
+) -> None:
+    """Write into ``out`` the policy's own probabilities, or EXP3.P's after the switch."""
+    if switched:
+        fill_probabilities(fallback, out)
+    else:
+        for arm in range(out.size):
+            out[arm] = probabilities[arm]
+
+
+@inlined
+def choose_on_a_side(
+    switched: bool,
+    probabilities: npt.NDArray[np.float64],
+    fallback: ExponentialGains,
+    stream: Stream,
+    eligible: Eligible,
+) -> Ticket:
+    """Draw an arm from the policy's own probabilities, or from EXP3.P's after the switch."""
+    weights = gain_probabilities(fallback) if switched else probabilities
+    return choose_by_weights(weights, 1.0, stream, eligible)
+
+
+@inlined
+def assign_on_a_side(
+    switched: bool, fallback: ExponentialGains, counts: Counts, ticket: Ticket
+) -> Ticket:
+    """Count a decision, and record in its ticket whether it came before or after the switch."""
+    count_play(counts, ticket.arm)
+    if switched:
+        add_bonuses(fallback)
+        return stamped(ticket, AFTER_SWITCH, 0.0)
+    return stamped(ticket, BEFORE_SWITCH, 0.0)
+
+
+@inlined
+def learn_after_switch(fallback: ExponentialGains, ticket: Ticket, reward: float) -> None:
+    """Give EXP3.P the reward of a decision that it made; rewards of earlier ones are ignored."""
+    # An earlier decision was not drawn with EXP3.P's probabilities, and its round got no bonuses.
+    if ticket.phase == AFTER_SWITCH:
+        add_reward(fallback, ticket.arm, ticket.probability, reward)
+
+
+@inlined
+def share_among_active(
+    probabilities: npt.NDArray[np.float64], active: npt.NDArray[np.bool_]
+) -> None:
+    """Divide the probability that the other arms leave equally among the active arms."""
+    rest, count = 1.0, 0
+    for arm in range(active.size):
+        if active[arm]:
+            count += 1
+        else:
+            rest -= probabilities[arm]
+    for arm in range(active.size):
+        if active[arm]:
+            probabilities[arm] = rest / count
+
+
+def view_arms(
+    counts: Counts, active: npt.NDArray[np.bool_], eliminated_at: npt.NDArray[np.int64], layer: int
+) -> list[ArmView]:
+    """Return a layer's view of each arm."""
+    return [
+        ArmView(
+            layer=layer,
+            arm=arm,
+            assigned=int(counts.assigned[arm]),
+            pulls=int(pulls),
+            mean=float(counts.sums[arm] / pulls) if pulls else None,
+            active=bool(active[arm]),
+            eliminated_at=None if eliminated_at[arm] == NEVER else int(eliminated_at[arm]),
+            eliminated_by=None if eliminated_at[arm] == NEVER else layer,
+        )
+        for arm, pulls in enumerate(counts.pulls)
+    ]
+
+
+def view_sapo(state: SapoState, layer: int) -> list[ArmView]:
+    """Return SAPO's view of each arm; after its switch, all arms are active again."""
+    if has_switched(state):
+        arms = state.active.size
+        everywhere, never = np.ones(arms, dtype=np.bool_), np.full(arms, NEVER, dtype=np.int64)
+        return view_arms(state.counts, everywhere, never, layer)
+    return view_arms(state.counts, state.active, state.eliminated_at, layer)
+
 
 _SEEN, _SWITCHED_AT, _ACTIVE = 0, 1, 2
 """Places in ``clock``: rewards seen, when the switch happened, how many arms are active."""

@@ -1,4 +1,4 @@
-"""Leaping: skip rounds of a race that cannot delete an arm, and draw their totals at once.
+"""Fast-forward: skip rounds of a race that cannot delete an arm, and draw their totals at once.
 
 A layer is *settled* when at most one of its arms is active: none of its plays can delete an arm any
 more. Every arm that is active in a layer is active in all slower ones, so the settled layers are
@@ -33,20 +33,25 @@ from armrace.kernels.reward_pointers import Rewards
 from armrace.kernels.streams import Stream
 from armrace.kernels.sums import draw_reward, total_of
 from armrace.kernels.variates import binomial, geometric
-from armrace.policies.races.choices import fallback_arm, next_arm
 from armrace.policies.races.intervals import needs_squares
-from armrace.policies.races.layer_draws import layer_from
-from armrace.policies.races.race import assign_to_layer
-from armrace.policies.races.state import Race, cell_of, layer_of
+from armrace.policies.races.race import (
+    Race,
+    assign_to_layer,
+    cell_of,
+    fallback_arm,
+    layer_from,
+    layer_of,
+    next_arm,
+)
 
-LAWS_THAT_LEAP = (BERNOULLI, FINITE, DETERMINISTIC)
+LAWS_WITH_SUMS = (BERNOULLI, FINITE, DETERMINISTIC)
 """The reward laws whose sums can be drawn without drawing each reward."""
 
-_SETTLED, _SKIPPED, _UNREAD, _LEAPT = range(4)
-"""Positions in ``Leap.counts``."""
+_SETTLED, _SKIPPED, _UNREAD, _ALL_SKIPPED = range(4)
+"""Positions in ``FastForward.counts``."""
 
 
-class Leap(NamedTuple):
+class FastForward(NamedTuple):
     """Skipped rounds whose outcomes are still to be drawn, and when the adversary may act."""
 
     settled_arm: npt.NDArray[np.int64]
@@ -64,8 +69,8 @@ class Leap(NamedTuple):
     """One row for each interval of rounds in which the adversary may act: first round and end."""
 
 
-def make_leap(arms: int, layers: int, windows: npt.NDArray[np.int64]) -> Leap:
-    """Make a :class:`Leap` with no rounds skipped.
+def make_fast_forward(arms: int, layers: int, windows: npt.NDArray[np.int64]) -> FastForward:
+    """Make a :class:`FastForward` with no rounds skipped.
 
     Args:
         arms: the number of arms.
@@ -73,7 +78,7 @@ def make_leap(arms: int, layers: int, windows: npt.NDArray[np.int64]) -> Leap:
         windows: the rounds in which the adversary may act: for each interval its first round and
             its end.
     """
-    return Leap(
+    return FastForward(
         settled_arm=np.zeros(layers, dtype=np.int64),
         learns=np.zeros(layers, dtype=np.bool_),
         played=np.zeros(arms, dtype=np.int64),
@@ -83,128 +88,141 @@ def make_leap(arms: int, layers: int, windows: npt.NDArray[np.int64]) -> Leap:
     )
 
 
-def rounds_leapt(leap: Leap) -> int:
+def rounds_skipped(skipping: FastForward) -> int:
     """Return how many rounds were skipped instead of played one by one."""
-    return int(leap.counts[_LEAPT])
+    return int(skipping.counts[_ALL_SKIPPED])
 
 
 @inlined
-def _silent_until(attack: Attack, leap: Leap, ledger: Ledger, position: int, last: int) -> int:
+def _silent_until(
+    attack: Attack, skipping: FastForward, ledger: Ledger, position: int, last: int
+) -> int:
     """Return the round before which the adversary changes nothing; ``position`` if it may now."""
     if is_spent(ledger, attack.smallest_cost):
         return last
-    for row in range(leap.windows.shape[0]):
-        if position < leap.windows[row, 1]:
-            return min(max(leap.windows[row, 0], position), last)
+    for row in range(skipping.windows.shape[0]):
+        if position < skipping.windows[row, 1]:
+            return min(max(skipping.windows[row, 0], position), last)
     return last
 
 
 @inlined
-def _survey(race: Race, leap: Leap) -> None:
+def _survey(race: Race, skipping: FastForward) -> None:
     """Find the settled layers and the arms that they play."""
     fallback = fallback_arm(race)
     layer = 0
     while layer < race.share.size and layer_of(race, layer).active_count <= 1:
-        leap.learns[layer] = layer_of(race, layer).active_count == 1
-        leap.settled_arm[layer] = layer_of(race, layer).turn if leap.learns[layer] else fallback
+        skipping.learns[layer] = layer_of(race, layer).active_count == 1
+        skipping.settled_arm[layer] = (
+            layer_of(race, layer).turn if skipping.learns[layer] else fallback
+        )
         layer += 1
-    leap.counts[_SETTLED] = layer
+    skipping.counts[_SETTLED] = layer
 
 
 @inlined
-def _draw_skipped(race: Race, law: Law, reward_stream: Stream, ledger: Ledger, leap: Leap) -> None:
+def _draw_skipped(
+    race: Race, law: Law, reward_stream: Stream, ledger: Ledger, skipping: FastForward
+) -> None:
     """Divide the skipped rounds among the settled layers, and draw their rewards."""
-    left, settled = leap.counts[_SKIPPED], leap.counts[_SETTLED]
-    leap.counts[_SKIPPED] = 0
+    left, settled = skipping.counts[_SKIPPED], skipping.counts[_SETTLED]
+    skipping.counts[_SKIPPED] = 0
     # A multinomial as a chain of binomials: each layer gets its share of the rounds that the
     # layers before it have left.
     share = 1.0 - race.tail[settled]
     for layer in range(settled):
         if left == 0:
             return
-        arm = leap.settled_arm[layer]
+        arm = skipping.settled_arm[layer]
         # The last share divided by what is left is 1 only up to rounding; no round may be lost.
         is_last = layer == settled - 1
         plays = left if is_last else binomial(reward_stream, left, race.share[layer] / share)
         left -= plays
         share -= race.share[layer]
         total, squares = total_of(law, arm, plays, reward_stream)
-        if leap.learns[layer]:
+        if skipping.learns[layer]:
             cell = cell_of(race, layer, arm)
             cell.assigned += plays
             cell.pulls += plays
             cell.sums += total
             if needs_squares(race.rule.kind[0]):
                 cell.squares += squares
-        _enter(ledger, leap, arm, plays, total)
+        _enter(ledger, skipping, arm, plays, total)
 
 
 @inlined
-def _enter(ledger: Ledger, leap: Leap, arm: int, plays: int, total: float) -> None:
+def _enter(ledger: Ledger, skipping: FastForward, arm: int, plays: int, total: float) -> None:
     """Enter plays of an arm and their rewards into the ledger."""
     ledger.pulls[arm] += plays
     # The adversary is silent in these rounds, so both sums, with and without corruption, grow.
     ledger.collected[0] += total
     ledger.collected[1] += total
-    leap.played[arm] += plays
-    leap.earned[arm] += total
+    skipping.played[arm] += plays
+    skipping.earned[arm] += total
 
 
 @inlined
-def _bring_up_to_date(law: Law, reward_stream: Stream, ledger: Ledger, leap: Leap) -> None:
+def _bring_up_to_date(
+    law: Law, reward_stream: Stream, ledger: Ledger, skipping: FastForward
+) -> None:
     """Draw what each arm would have paid in the rounds in which it was not played.
 
     Rewards are independent, so they may be drawn afterwards: nothing depends on them earlier.
     """
-    rounds = leap.counts[_UNREAD]
-    leap.counts[_UNREAD] = 0
-    for arm in range(leap.played.size):
-        missed, _ = total_of(law, arm, rounds - leap.played[arm], reward_stream)
-        ledger.clean_totals[arm] += leap.earned[arm] + missed
-        leap.played[arm] = 0
-        leap.earned[arm] = 0.0
+    rounds = skipping.counts[_UNREAD]
+    skipping.counts[_UNREAD] = 0
+    for arm in range(skipping.played.size):
+        missed, _ = total_of(law, arm, rounds - skipping.played[arm], reward_stream)
+        ledger.clean_totals[arm] += skipping.earned[arm] + missed
+        skipping.played[arm] = 0
+        skipping.earned[arm] = 0.0
 
 
 @inlined
-def _leap(
+def _skip_settled(
     race: Race,
     law: Law,
     stream: Stream,
     reward_stream: Stream,
     ledger: Ledger,
     workspace: Workspace,
-    leap: Leap,
+    skipping: FastForward,
     first: int,
     last: int,
 ) -> None:
     """Play from round ``first`` to ``last``, given that the adversary does not act in between."""
-    _survey(race, leap)
+    _survey(race, skipping)
     position = first
     while position < last and not workspace.control[STOP]:
         # Layers are drawn independently, so the rounds until one falls on an unsettled layer are
         # geometric. In between only settled layers play, each an arm that is known beforehand.
-        unsettled = race.tail[leap.counts[_SETTLED]]
+        unsettled = race.tail[skipping.counts[_SETTLED]]
         skipped = geometric(stream, unsettled, last - position)
-        leap.counts[_SKIPPED] += skipped
-        leap.counts[_LEAPT] += skipped
+        skipping.counts[_SKIPPED] += skipped
+        skipping.counts[_ALL_SKIPPED] += skipped
         race.rounds[0] += skipped
         position += skipped
         if position < last:
-            _play_unsettled(race, law, stream, reward_stream, ledger, leap)
+            _play_unsettled(race, law, stream, reward_stream, ledger, skipping)
             position += 1
         workspace.control[PLAYED] = position
-    _draw_skipped(race, law, reward_stream, ledger, leap)
+    _draw_skipped(race, law, reward_stream, ledger, skipping)
     # Not ``last``: the run may have been asked to stop on the way.
-    leap.counts[_UNREAD] = position - first
-    _bring_up_to_date(law, reward_stream, ledger, leap)
+    skipping.counts[_UNREAD] = position - first
+    _bring_up_to_date(law, reward_stream, ledger, skipping)
 
 
 @inlined
 def _play_unsettled(
-    race: Race, law: Law, stream: Stream, reward_stream: Stream, ledger: Ledger, leap: Leap
+    race: Race,
+    law: Law,
+    stream: Stream,
+    reward_stream: Stream,
+    ledger: Ledger,
+    skipping: FastForward,
 ) -> None:
     """Play a round that is known to fall on an unsettled layer."""
-    settled, deletions = leap.counts[_SETTLED], race.deletions[0]
+    settled, deletions = skipping.counts[_SETTLED], race.deletions[0]
     race.rounds[0] += 1
     layer = layer_from(race, settled, stream)
     # A race learns without the probability of its arm, so that it need not be computed here.
@@ -212,34 +230,34 @@ def _play_unsettled(
     assign_to_layer(race, layer, ticket.arm)
     reward = draw_reward(law, ticket.arm, reward_stream)
     learn(race, ticket, reward)
-    _enter(ledger, leap, ticket.arm, 1, reward)
-    if race.deletions[0] != deletions or _fallback_has_moved(race, leap):
+    _enter(ledger, skipping, ticket.arm, 1, reward)
+    if race.deletions[0] != deletions or _fallback_has_moved(race, skipping):
         # The rounds skipped so far belong to the arms that settled layers played until now, so
         # they are drawn before the arms are determined again.
-        _draw_skipped(race, law, reward_stream, ledger, leap)
-        _survey(race, leap)
+        _draw_skipped(race, law, reward_stream, ledger, skipping)
+        _survey(race, skipping)
 
 
 @inlined
-def _fallback_has_moved(race: Race, leap: Leap) -> bool:
+def _fallback_has_moved(race: Race, skipping: FastForward) -> bool:
     """Whether empty layers now play another arm.
 
     They play the best mean of the fastest non-empty layer. If that is a settled layer, its only
     active arm is the best and cannot change.
     """
-    settled = leap.counts[_SETTLED]
+    settled = skipping.counts[_SETTLED]
     # If the fastest layer has an arm, all have one, and no layer is empty.
-    if settled == 0 or leap.learns[0] or leap.learns[settled - 1]:
+    if settled == 0 or skipping.learns[0] or skipping.learns[settled - 1]:
         return False
-    return fallback_arm(race) != leap.settled_arm[0]
+    return fallback_arm(race) != skipping.settled_arm[0]
 
 
 @cache
-def make_leaper(code: str, checked: bool = False) -> Callable[..., None]:
-    """Make the compiled run that leaps, for races whose code has the fingerprint ``code``."""
+def make_fast_forwarder(code: str, checked: bool = False) -> Callable[..., None]:
+    """Make the compiled run that skips rounds, for races whose code has this fingerprint."""
 
     @entry(code, checked)
-    def compiled_leaps(
+    def compiled_fast_forward(
         race: Race,
         attack: Attack,
         rewards: Rewards,
@@ -248,25 +266,33 @@ def make_leaper(code: str, checked: bool = False) -> Callable[..., None]:
         ledger: Ledger,
         record: Record,
         workspace: Workspace,
-        leap: Leap,
+        skipping: FastForward,
         law: Law,
     ) -> None:
-        """Leap where the adversary is silent, and play round by round where it may act."""
+        """Skip rounds where the adversary is silent, and play round by round where it may act."""
         position = 0
         for row in range(record.checkpoints.size):
             last = record.checkpoints[row]
             while position < last and not workspace.control[STOP]:
-                silent = _silent_until(attack, leap, ledger, position, last)
+                silent = _silent_until(attack, skipping, ledger, position, last)
                 if silent > position:
-                    _leap(
-                        race, law, stream, reward_stream, ledger, workspace, leap, position, silent
+                    _skip_settled(
+                        race,
+                        law,
+                        stream,
+                        reward_stream,
+                        ledger,
+                        workspace,
+                        skipping,
+                        position,
+                        silent,
                     )
                     position = silent
                 else:
-                    # One chunk at a time, so that leaping resumes soon after the budget is spent.
+                    # One chunk at a time, so that skipping resumes soon after the budget is spent.
                     end = min(position + CHUNK, last)
                     play(race, attack, rewards, stream, ledger, workspace, position, end, True)
                     position = end
             write_row(ledger, record, row)
 
-    return compiled_leaps
+    return compiled_fast_forward

@@ -1,1 +1,0 @@
-"""Epochs of fixed sampling probabilities, as BARBAR and BARBAT use them."""

@@ -1,1 +1,0 @@
-"""Thompson sampling: Beta posteriors, their sampling and the law of the largest draw."""
