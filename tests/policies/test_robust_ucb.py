@@ -9,9 +9,8 @@ import pytest
 
 from armrace.checking import check_policy
 from armrace.kernels.generics import Ticket, decide, learn
-from armrace.policies.robust_ucb import RobustUcb
-from armrace.policies.robust_ucb.catoni import catoni_index, catoni_scale, influence
-from armrace.policies.robust_ucb.median_of_means import median_of_means_index
+from armrace.policies.indices.histories import number_at
+from armrace.policies.robust_ucb import RobustUcb, catoni_scale, influence, robust_mean
 from armrace.randomness import Purpose, stream_for
 from playing import final_state, is_sound, make_table, play
 
@@ -77,13 +76,13 @@ def learned(estimator, rewards):
 @pytest.mark.parametrize("constant", [0.0, 0.3, 1.0])
 def test_constant_rewards_are_their_own_estimate(constant):
     state = learned("median-of-means", [constant] * 200)
-    assert median_of_means_index(state, 0, math.log(50)) == pytest.approx(constant)
+    assert robust_mean(state, 0, math.log(50)) == pytest.approx(constant)
     state = learned("catoni", [constant] * 200)
-    assert catoni_index(state, 0, math.log(50), 0.0) == pytest.approx(constant, abs=1e-14)
+    assert robust_mean(state, 0, math.log(50)) == pytest.approx(constant, abs=1e-14)
 
 
 def test_catoni_of_symmetric_rewards_is_their_centre():
-    assert catoni_index(learned("catoni", [0.0, 1.0] * 50), 0, math.log(50), 0.0) == 0.5
+    assert robust_mean(learned("catoni", [0.0, 1.0] * 50), 0, math.log(50)) == 0.5
 
 
 def test_influence_and_scale():
@@ -114,14 +113,9 @@ def test_catoni_estimates_stay_exact_from_afar():
     _, state = play(RobustUcb(estimator="catoni"), table)
     logarithm = math.log(3001)
     for arm in range(2):
-        kept = [
-            state.rewards.pool[
-                128 * state.rewards.directory[state.rewards.begins[arm] + i // 128] + i % 128
-            ]
-            for i in range(state.kept[arm])
-        ]
+        kept = [number_at(state.rewards, arm, place) for place in range(state.kept[arm])]
         expected = catoni(kept, 3001) - 2 * math.sqrt(V * 2 * logarithm / len(kept))
-        assert catoni_index(state, arm, logarithm, 0.0) == pytest.approx(expected, abs=1e-12)
+        assert robust_mean(state, arm, logarithm) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)

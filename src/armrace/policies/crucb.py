@@ -13,12 +13,11 @@ from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     Eligible,
     Ticket,
-    assign,
     learn,
 )
 from armrace.limits import Limits
-from armrace.policies.common.counts import Counts, count_play, make_counts, record
-from armrace.policies.indices.argmax import make_argmax, plays_next_arm
+from armrace.policies.common.counts import Counts, make_counts, record
+from armrace.policies.indices.argmax import counts_spread, make_argmax, plays_next_arm
 from armrace.policies.indices.histories import (
     PAGE,
     HistoryPolicy,
@@ -155,11 +154,7 @@ def _next_arm(state: CrUcbState, eligible: Eligible) -> int:
     return _arm_of_largest_index(state, scale, eligible)
 
 
-@implement(assign, CrUcbState)
-def crucb_assign(state: CrUcbState, ticket: Ticket) -> Ticket:
-    count_play(state.counts, ticket.arm)
-    state.spread[ticket.arm] = 1.0 / math.sqrt(state.counts.assigned[ticket.arm])
-    return ticket
+counts_spread(CrUcbState)
 
 
 @implement(learn, CrUcbState)

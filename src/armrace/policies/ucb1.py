@@ -10,35 +10,10 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import (
-    Eligible,
-    Ticket,
-    assign,
-    choose,
-    distribution,
-    learn,
-    make_ticket,
-)
-from armrace.kernels.streams import Stream
-from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
-from armrace.policies.indices.argmax import make_argmax
-
-_BRACKET = 11
-"""What is known of the others is used while the number of the round grows by ``2^-11``."""
-
-_SHORTEST = 8
-"""A lead is not computed for fewer rounds than this: it would cost more than it saves."""
-
-
-class Lead(NamedTuple):
-    """A leader, and the round up to which no other arm's index exceeds a known bound."""
-
-    arm: npt.NDArray[np.int64]
-    until: npt.NDArray[np.int64]
-    scale: npt.NDArray[np.float64]
-    """A lower bound on the bonus scale of these rounds."""
-    rival: npt.NDArray[np.float64]
-    """An upper bound on the index of every other arm in these rounds."""
+from armrace.kernels.generics import Ticket, learn
+from armrace.policies.common.counts import CountingPolicy, Counts, make_counts, record
+from armrace.policies.indices.argmax import counts_spread
+from armrace.policies.indices.leads import Lead, end_lead_of_others, make_lead, plays_leader
 
 
 class Ucb1State(NamedTuple):
@@ -48,6 +23,7 @@ class Ucb1State(NamedTuple):
     means: npt.NDArray[np.float64]
     spread: npt.NDArray[np.float64]
     scratch: Lead
+    """What spares most rounds a look at all arms."""
 
 
 class Ucb1(CountingPolicy, frozen=True, tag="ucb1"):
@@ -81,12 +57,7 @@ class Ucb1(CountingPolicy, frozen=True, tag="ucb1"):
             counts=make_counts(arms),
             means=np.ones(arms),
             spread=np.zeros(arms),
-            scratch=Lead(
-                arm=np.zeros(1, dtype=np.int64),
-                until=np.zeros(1, dtype=np.int64),
-                scale=np.zeros(1),
-                rival=np.zeros(1),
-            ),
+            scratch=make_lead(),
         )
 
     def upper_bound(self, state: Ucb1State, arm: int) -> float:
@@ -111,75 +82,11 @@ def _index(state: Ucb1State, arm: int, scale: float) -> float:
     return upper_bound(state.means[arm], state.spread[arm], scale)
 
 
-_arm_of_largest_index = make_argmax(_index)
-
-
-@inlined
-def _next_arm(state: Ucb1State, eligible: Eligible) -> int:
-    """The arm with the largest index, the first of equals; each arm once before."""
-    return _arm_of_largest_index(state, bonus_scale(state.counts.rounds[0] + 1), eligible)
-
-
-@inlined
-def _still_leads(state: Ucb1State) -> bool:
-    """Whether the leader's index is certainly the largest, without computing the others'."""
-    lead = state.scratch
-    arm = lead.arm[0]
-    index = upper_bound(state.means[arm], state.spread[arm], lead.scale[0])
-    return state.counts.rounds[0] < lead.until[0] and index > lead.rival[0]
-
-
-@inlined
-def _find_leader(state: Ucb1State) -> int:
-    """Return the next arm, and record until when, and above which index, it remains the leader.
-
-    As long as the leader is played, the means of the other arms do not change, and their bonuses
-    grow with the round by less than the tangent of the bonus scale, which is concave.
-    """
-    arm, lead, played = _next_arm(state, None), state.scratch, state.counts.rounds[0]
-    rounds = played >> _BRACKET
-    lead.arm[0], lead.until[0] = arm, 0
-    if rounds >= _SHORTEST:
-        lead.until[0] = played + rounds
-        lead.scale[0] = bonus_scale(played + 1)
-        # The derivative of sqrt(2 ln t) is 1/(t sqrt(2 ln t)); ``played`` instead of ``played + 1``
-        # makes the tangent a little steeper, which only widens the bound.
-        highest = lead.scale[0] + rounds / (played * lead.scale[0])
-        rival = -np.inf
-        for other in range(state.means.size):
-            if other != arm:
-                index = upper_bound(state.means[other], state.spread[other], highest)
-                if state.counts.assigned[other] == 0:
-                    index = np.inf  # an arm that was never played comes before all others
-                rival = max(rival, index)
-        lead.rival[0] = rival
-    return arm
-
-
-@implement(distribution, Ucb1State)
-def ucb1_distribution(state: Ucb1State, out: npt.NDArray[np.float64]) -> None:
-    out.fill(0.0)
-    out[_next_arm(state, None)] = 1.0
-
-
-@implement(choose, Ucb1State)
-def ucb1_choose(state: Ucb1State, stream: Stream, eligible: Eligible = None) -> Ticket:
-    if eligible is None:
-        return make_ticket(state.scratch.arm[0] if _still_leads(state) else _find_leader(state))
-    # The known lead is over all arms, and is left as it is for the next unrestricted choice.
-    return make_ticket(_next_arm(state, eligible))
-
-
-@implement(assign, Ucb1State)
-def ucb1_assign(state: Ucb1State, ticket: Ticket) -> Ticket:
-    count_play(state.counts, ticket.arm)
-    state.spread[ticket.arm] = 1.0 / math.sqrt(state.counts.assigned[ticket.arm])
-    return ticket
+counts_spread(Ucb1State)
+plays_leader(Ucb1State, _index, bonus_scale)
 
 
 @implement(learn, Ucb1State)
 def ucb1_learn(state: Ucb1State, ticket: Ticket, reward: float) -> None:
     state.means[ticket.arm] = record(state.counts, ticket.arm, reward)
-    # A late reward of another arm changes that arm's mean, so the bound on its index is void.
-    if ticket.arm != state.scratch.arm[0]:
-        state.scratch.until[0] = 0
+    end_lead_of_others(state.scratch, ticket.arm)

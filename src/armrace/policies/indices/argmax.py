@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -10,8 +11,9 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import Eligible, Ticket, choose, distribution, make_ticket
+from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, make_ticket
 from armrace.kernels.streams import Stream
+from armrace.policies.common.counts import count_play
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -77,3 +79,13 @@ def make_argmax(
         return best
 
     return arm_of_largest_index
+
+
+def counts_spread(state_class: type) -> None:
+    """Register the ``assign`` of states whose ``spread`` is one over the root of an arm's plays."""
+
+    @implement(assign, state_class)
+    def assign_and_spread(state: Any, ticket: Ticket) -> Ticket:
+        count_play(state.counts, ticket.arm)
+        state.spread[ticket.arm] = 1.0 / math.sqrt(state.counts.assigned[ticket.arm])
+        return ticket

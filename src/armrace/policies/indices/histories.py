@@ -1,8 +1,12 @@
-"""A pool of pages in which every arm has a growing list of numbers.
+"""The rewards of every arm, kept in pages: as they came, or in order of size.
 
 All memory is allocated at the start, since the arrays of a state cannot grow, and touched only when
 used. An arm's pages are listed in its directory, a contiguous part of a second pool; a full
 directory is moved to one of twice the length.
+
+In order of size, a full page is split in two. To insert costs a binary search and the shift of half
+a page. Order statistics are reached by *cursors*, which remember the page they were on last: an
+order statistic moves little from one reward to the next.
 """
 
 from __future__ import annotations
@@ -72,6 +76,23 @@ def page_start(pages: Pages, arm: int, number: int) -> int:
     """Return the position in the pool at which the arm's page of this number begins."""
     page: int = pages.directory[pages.begins[arm] + number] * np.int64(PAGE)
     return page
+
+
+@inlined
+def number_at(pages: Pages, arm: int, place: int) -> float:
+    """Return an arm's number at a place, if its pages are filled one after the other."""
+    number: float = pages.pool[page_start(pages, arm, place // PAGE) + place % PAGE]
+    return number
+
+
+@inlined
+def append(pages: Pages, arm: int, place: int, number: float) -> bool:
+    """Put a number at the first free place of an arm; False if there is no room."""
+    page = place // PAGE
+    if page >= pages.length[arm] and not insert_page(pages, arm, page):
+        return False
+    pages.pool[page_start(pages, arm, page) + place % PAGE] = number
+    return True
 
 
 @inlined
