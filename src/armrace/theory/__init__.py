@@ -19,40 +19,22 @@ from armrace.theory.barriers import (
     barrier_curvature,
     barrier_proof,
     barrier_regret,
+    exp3_any_rewards_regret,
     lb_inf_proof,
+    lb_inf_regret,
+    tsallis_inf_any_rewards_regret,
+    tsallis_inf_regret,
 )
 from armrace.theory.eliminations import (
     elimination_log_term,
+    fast_slow_log_term,
+    fast_slow_regret,
+    fast_slow_stochastic_regret,
     gaps_of,
     known_corruption_regret,
     papers_plays_until_deleted,
     plays_until_deleted,
     survival_failure,
-)
-from armrace.theory.extensions import (
-    best_of_all_worlds_regret,
-    clean_regret_from,
-    hidden_rounds_regret,
-    inverse_gap,
-    inverse_gap_for_pseudo_regret,
-)
-from armrace.theory.fast_slow import (
-    fast_slow_log_term,
-    fast_slow_regret,
-    fast_slow_stochastic_regret,
-)
-from armrace.theory.guards import (
-    guard_layers,
-    guard_overhead,
-    guarded_regret,
-    most_labelled_rounds,
-    price_of_high_probability,
-)
-from armrace.theory.leaders import (
-    exp3_any_rewards_regret,
-    lb_inf_regret,
-    tsallis_inf_any_rewards_regret,
-    tsallis_inf_regret,
 )
 from armrace.theory.lower_bounds import (
     ForcedRegret,
@@ -62,10 +44,14 @@ from armrace.theory.lower_bounds import (
     sparse_interval_plays,
     switching_regret,
 )
-from armrace.theory.moves import moves_until_deleted, rounds_until_moves
-from armrace.theory.plays import RegretBound
+from armrace.theory.plays import RegretBound, moves_until_deleted, rounds_until_moves
 from armrace.theory.races import (
     agnostic_regret,
+    best_of_all_worlds_regret,
+    clean_regret_from,
+    hidden_rounds_regret,
+    inverse_gap,
+    inverse_gap_for_pseudo_regret,
     layer_shares,
     per_arm_regret,
     race_failure,
@@ -76,6 +62,11 @@ from armrace.theory.races import (
 )
 from armrace.theory.sharp import (
     SharpLayer,
+    guard_layers,
+    guard_overhead,
+    guarded_regret,
+    most_labelled_rounds,
+    price_of_high_probability,
     sharp_layers,
     sharp_plays_until_deleted,
     sharp_regret,

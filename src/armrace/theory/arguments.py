@@ -32,9 +32,12 @@ def check_share(name: str, value: float) -> None:
     check_number(name, value, _SHARE)
 
 
-def check_arms(arms: int) -> None:
-    """Refuse fewer than two arms."""
+def check_run(arms: int, horizon: int, delta: float | None = None) -> None:
+    """Refuse fewer than two arms, fewer than one round, and a ``delta`` that is not in (0, 1)."""
     check_at_least("arms", arms, 2)
+    check_horizon(horizon)
+    if delta is not None:
+        check_open_unit("delta", delta)
 
 
 def check_horizon(horizon: int) -> None:
