@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from armrace.adversaries.construction import Construction
+from armrace.adversaries.outage import Construction
 from proposals import SETTING, strike
 
 REWARDS = [0.5, 1.0, 0.25]

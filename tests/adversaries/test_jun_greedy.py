@@ -7,7 +7,7 @@ import pytest
 
 from armrace.adversaries import Setting
 from armrace.adversaries.attack_tally import deviation, excess_over_allowed
-from armrace.adversaries.jun_greedy import JunGreedy
+from armrace.adversaries.jun import JunGreedy
 from armrace.kernels.generics import observe
 from proposals import strike
 

@@ -7,7 +7,7 @@ import pytest
 
 from armrace.adversaries import Setting
 from armrace.adversaries.attack_tally import deviation, excess_over_allowed
-from armrace.adversaries.jun_ucb import JunUcb
+from armrace.adversaries.jun import JunUcb
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import observe
 from proposals import SETTING, ledger_of, strike

@@ -16,7 +16,7 @@ from armrace.adversaries.lower_bound_switch import (
     _mean_pulls,
     _mean_regrets,
 )
-from armrace.adversaries.rehearsals import Rehearsed
+from armrace.adversaries.lower_bound_switch import Rehearsed
 from armrace.checking import check_adversary
 from armrace.errors import InvalidParameter
 from armrace.policies import Exp3, KlUcb, Thompson, Ucb1

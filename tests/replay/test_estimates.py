@@ -10,7 +10,7 @@ import pytest
 import armrace
 from armrace.errors import UnknownName, UnwritableOutput
 from armrace.statistics import binomial_tail
-from armrace.statistics.bernstein import bernstein_interval
+from armrace.statistics.bounded_means import bernstein_interval
 from replay_reference import make_log, replay_by_hand
 
 COLUMNS = {"arm": "arm", "reward": "reward", "propensity": "propensity"}

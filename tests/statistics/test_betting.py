@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from armrace.statistics.betting import betting_interval
+from armrace.statistics.bounded_means import betting_interval
 
 
 def test_betting_intervals_miss_less_often_than_their_level():

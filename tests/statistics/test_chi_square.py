@@ -3,7 +3,7 @@
 import pytest
 from scipy.stats import chi2
 
-from armrace.statistics.chi_square import chi_square_tail
+from armrace.statistics.distributions import chi_square_tail
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 10, 99, 1000])

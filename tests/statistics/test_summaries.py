@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from armrace.statistics import mean_interval, summarise
-from armrace.statistics.student import student_quantile
+from armrace.statistics.distributions import student_quantile
 from armrace.statistics.summaries import standard_error
 
 

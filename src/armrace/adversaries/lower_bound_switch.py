@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from armrace.adversaries.base import Adversary, Setting
-from armrace.adversaries.rehearsals import Rehearsed, plays_in_rehearsal
+from armrace.adversaries.lower_bound_switch import Rehearsed, plays_in_rehearsal
 from armrace.errors import InvalidParameter
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Floats, corrupt

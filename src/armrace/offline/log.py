@@ -17,7 +17,7 @@ from armrace.formatting import count, figure, percent
 from armrace.limits import MOST_ARMS
 from armrace.offline.readers import Columns, make_columns, pieces_of
 from armrace.offline.rows import RowReport, checked_rows
-from armrace.statistics.chi_square import chi_square_tail
+from armrace.statistics.distributions import chi_square_tail
 
 UNLIKELY = 1e-4
 """What happens with a smaller probability is taken to contradict its assumptions."""

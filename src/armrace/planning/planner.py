@@ -19,7 +19,7 @@ from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.executors import running_executor
 from armrace.simulation.progress import progress_bar
 from armrace.simulation.simulate import run_experiments
-from armrace.statistics.bernstein import bernstein_interval
+from armrace.statistics.bounded_means import bernstein_interval
 from armrace.statistics.proportions import Interval, clopper_pearson
 
 _LEAST_DAYS = 1.0 / 24.0

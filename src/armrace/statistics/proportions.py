@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from armrace.errors import InvalidParameter
 
-_HALVINGS = 200
 _NEGLIGIBLE = 1e-17
 
 
@@ -93,9 +92,10 @@ def clopper_pearson(successes: int, runs: int, level: float = 0.05) -> Interval:
     tail = level / 2
     low, high = 0.0, 1.0
     if successes > 0:
-        low = _crossing(lambda p: binomial_tail(successes, runs, p) < tail)
+        low, _ = bisect(lambda p: binomial_tail(successes, runs, p) < tail, 0.0, 1.0)
     if successes < runs:
-        high = 1 - _crossing(lambda p: binomial_tail(runs - successes, runs, p) < tail)
+        least, _ = bisect(lambda p: binomial_tail(runs - successes, runs, p) < tail, 0.0, 1.0)
+        high = 1 - least
     return Interval(low, high)
 
 
@@ -115,15 +115,16 @@ def wilson_interval(share: float, runs: int, level: float = 0.05) -> Interval:
     return Interval(middle - half, middle + half)
 
 
-def _crossing(is_below: Callable[[float], bool]) -> float:
-    """Bisect for where a condition that holds at 0 and not at 1 ends, from below."""
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if not low < middle < high:
+def bisect(
+    holds: Callable[[float], bool], inside: float, outside: float, halvings: int = 200
+) -> tuple[float, float]:
+    """Return neighbours of the place at which a condition that holds inside ends."""
+    for _ in range(halvings):
+        middle = (inside + outside) / 2
+        if middle in {inside, outside}:  # no number lies between them any more
             break
-        if is_below(middle):
-            low = middle
+        if holds(middle):
+            inside = middle
         else:
-            high = middle
-    return low
+            outside = middle
+    return inside, outside

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from armrace.formatting import count
 from armrace.statistics import Interval
-from armrace.statistics.betting import betting_interval
+from armrace.statistics.bounded_means import betting_interval
 from armrace.theory.barriers import BarrierProof
 from armrace.verification.checks import Claim, Judgement, describe_means
 from armrace.verification.forms import Form, windows

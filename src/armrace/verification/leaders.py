@@ -15,7 +15,7 @@ from armrace.red_team.library import winners_for
 from armrace.red_team.target import Target
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.statistics import Interval, mean_interval
-from armrace.statistics.betting import betting_interval
+from armrace.statistics.bounded_means import betting_interval
 from armrace.verification.cells import ATTACKS, describe
 from armrace.verification.checks import Claim, Judgement
 from armrace.verification.forms import Form

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from armrace.formatting import count
 from armrace.simulation.experiment import Experiment, make_experiment
-from armrace.statistics.betting import betting_interval
+from armrace.statistics.bounded_means import betting_interval
 from armrace.verification.checks import Claim, Judgement, describe_means
 from armrace.verification.forms import Form
 from armrace.verification.guarantees import Subject

@@ -13,7 +13,7 @@ from armrace.service.model.experiment import Experiment
 from armrace.service.model.history import Point, point_of
 from armrace.service.model.settings import GRID
 from armrace.service.model.visits import DAY, ArmTotals, SourceCounts, SourceDay
-from armrace.statistics.chi_square import chi_square_tail
+from armrace.statistics.distributions import chi_square_tail
 from armrace_client.answers import (
     ArmSummary,
     Deletion,
