@@ -12,11 +12,11 @@ from armrace import simulate
 from armrace.adversaries import Setting
 from armrace.adversaries.lower_bound_switch import (
     LowerBoundSwitch,
+    Rehearsed,
     _is_randomised,
     _mean_pulls,
     _mean_regrets,
 )
-from armrace.adversaries.lower_bound_switch import Rehearsed
 from armrace.checking import check_adversary
 from armrace.errors import InvalidParameter
 from armrace.policies import Exp3, KlUcb, Thompson, Ucb1

@@ -1,25 +1,94 @@
-"""The adversary of the lower bound: it misleads until the learner hardly explores, then stops."""
+"""The adversary of the lower bound: it misleads until the learner hardly explores, then stops.
+
+To choose when, it simulates the learner before the first round.
+"""
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
+import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from armrace.adversaries.base import Adversary, Setting
-from armrace.adversaries.lower_bound_switch import Rehearsed, plays_in_rehearsal
 from armrace.errors import InvalidParameter
-from armrace.kernels.dispatch import implement
+from armrace.kernels import engine, laws
+from armrace.kernels.attack_pointers import LiveAttack
+from armrace.kernels.dispatch import implement, implementations
+from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.generics import Floats, corrupt
+from armrace.kernels.handles import call_entry
+from armrace.kernels.ledger import make_ledger, make_record
+from armrace.kernels.reward_pointers import LiveRewards
 from armrace.kernels.streams import Stream, uniform
 from armrace.limits import Limits
+from armrace.randomness import MAXIMAL_SEED, Purpose, reward_place, stream_for
+from armrace.specification import Specification, with_nested
+
+_SEED = MAXIMAL_SEED + 1
+"""No experiment can have this seed, so a rehearsal does not see any experiment's random numbers."""
+
+
+class Rehearsed:
+    """A policy as the key of a cache, also if its parameters are lists or arrays."""
+
+    def __init__(self, policy: Specification) -> None:
+        self.policy = policy
+        # With the classes, since a class that is defined again has the name of the former.
+        classes = tuple(type(each) for each in with_nested(policy))
+        self._key = classes, msgspec.json.encode(policy.to_builtins(), order="sorted")
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Rehearsed) and self._key == other._key
+
+
+def plays_in_rehearsal(
+    policy: Any,
+    horizon: int,
+    means: tuple[float, ...],
+    attack: Any,
+    budget: float,
+    checkpoints: tuple[int, ...],
+    run: int,
+    luck: int | None = None,
+) -> npt.NDArray[np.int64]:
+    """Simulate a learner on Bernoulli arms, up to the last checkpoint."""
+    arms, layers = len(means), policy.layer_count(len(means), horizon)
+    law = laws.make_law(laws.BERNOULLI, arms, means)
+    law.place[:] = reward_place(_SEED, run)
+    state = policy.start(arms, horizon)
+    record = make_record(np.array(checkpoints, dtype=np.int64), arms, layers)
+    # Rewards are 0 or 1, so that every change costs 1; without a budget the attack is never called.
+    smallest_cost = 1.0 if budget > 0.0 else math.inf
+    live_attack = LiveAttack(
+        attack, stream_for(_SEED, Purpose.ADVERSARY, run), False, smallest_cost
+    )
+    ledger, workspace = make_ledger(arms, layers, budget), engine.make_workspace(arms)
+    live = LiveRewards(law, workspace.drawn, ledger.clean_totals)
+    call_entry(
+        engine.make_runner(fingerprint(implementations(state))),
+        state,
+        live_attack.attack,
+        live.rewards,
+        stream_for(_SEED, Purpose.LEARNER, run if luck is None else luck),
+        ledger,
+        record,
+        workspace,
+    )
+    return record.pulls
+
 
 # In the proof of Theorem 4 every interval is twice as long as all rounds before it.
 _GROWTH = 3
 
 
-class Interval(NamedTuple):
+class SwitchInterval(NamedTuple):
     """Rounds, counted from 0, and how often the learner plays the bad arm in them on average."""
 
     start: int
@@ -163,7 +232,7 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
         means[setting.best] = min(means[setting.best], max(0.0, second - gap))
         return tuple(means)
 
-    def intervals(self, setting: Setting) -> tuple[Interval, ...]:
+    def intervals(self, setting: Setting) -> tuple[SwitchInterval, ...]:
         """The intervals that are searched, with the mean number of plays of the bad arm.
 
         Args:
@@ -176,7 +245,7 @@ class LowerBoundSwitch(Adversary, frozen=True, tag="lower-bound-switch"):
         pulls = _mean_pulls(
             Rehearsed(setting.policy), setting.horizon, shown, setting.best, self.runs, borders
         )
-        return tuple(map(Interval, borders, borders[1:], pulls))
+        return tuple(map(SwitchInterval, borders, borders[1:], pulls))
 
     def _borders(self, setting: Setting) -> tuple[int, ...]:
         """Beginnings of the intervals, and the end of the last one."""

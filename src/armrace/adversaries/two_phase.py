@@ -277,6 +277,10 @@ class BlindTwoPhase(TwoPhase, frozen=True, tag="blind-two-phase"):
 class NamedTwoPhase(Adversary, frozen=True):
     """A base for members of the family that have a name of their own."""
 
+    family: ClassVar[str] = "searched"
+    reference: ClassVar[str] = "found by ``armrace redteam``"
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = "A member of the searched family, found by the red team and named."
     member: ClassVar[TwoPhase]
 
     def start(self, setting: Setting) -> TwoPhaseState:
