@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,17 @@ import numpy.typing as npt
 from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Eligible, Ticket, learn
+from armrace.kernels.states import index_limits
 from armrace.policies.common.counts import Counts, make_counts, record
 from armrace.policies.indices.argmax import comes_first, counts_spread, plays_next_arm
-from armrace.policies.indices.histories import HistoryPolicy, Pages, append, make_pages, number_at
+from armrace.policies.indices.histories import (
+    PAGE,
+    HistoryPolicy,
+    Pages,
+    append,
+    make_pages,
+    number_at,
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,6 +56,11 @@ class RobustState(NamedTuple):
     estimator: npt.NDArray[np.int64]
     scratch: Floats
     """Notes on each arm, so that an estimate need not be computed from all rewards each round."""
+
+
+@index_limits(RobustState)
+def limit_indices_of_robust(state: RobustState) -> Iterator[tuple[Any, Any]]:
+    yield state.kept, state.rewards.length * PAGE + 1
 
 
 class RobustUcb(HistoryPolicy, frozen=True, tag="robust-ucb"):

@@ -1,12 +1,30 @@
-"""Strip: what it shows, and what it costs a policy that other attacks spare."""
+"""Members of the searched family: what each shows."""
 
 from __future__ import annotations
 
 import pytest
 
 import armrace
-from armrace.adversaries import Strip
-from proposals import BEST, SETTING
+from armrace.adversaries import DoubleImpact, FreeRide, SpoilThenSwap, Strip
+from proposals import BEST, SETTING, strike
+
+
+def test_the_best_arm_falls_and_all_others_rise():
+    assert FreeRide().change_rewards(SETTING, [0.0, 1.0, 0.25]) == [1.0, 0.0, 1.0]
+
+
+def test_both_arms_change_or_none():
+    attack = DoubleImpact()
+    assert attack.change_rewards(SETTING, [0.0, 1.0, 0.0]) == [0.0, 0.0, 1.0]
+    assert attack.change_rewards(SETTING, [0.0, 1.0, 1.0]) == [0.0, 1.0, 1.0]
+    assert attack.change_rewards(SETTING, [1.0, 0.0, 0.0]) == [1.0, 0.0, 0.0]
+
+
+def test_half_of_the_budget_spoils_and_the_rest_swaps():
+    state = SpoilThenSwap().start(SETTING)
+    paid = [0.5, 1.0, 0.25]
+    assert strike(state, paid, left=SETTING.budget) == [0.0, 0.0, 0.0]
+    assert strike(state, paid, left=SETTING.budget / 2) == [0.5, 0.25, 1.0]
 
 
 @pytest.mark.parametrize(
