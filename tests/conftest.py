@@ -24,6 +24,7 @@ LONGEST = (
     "tests/reports",
     "tests/docs/test_cluster.py",
     "tests/checking/test_contracts.py",
+    "tests/policies/test_other_parameters.py",
     "tests/simulation/test_compilation.py",
     "tests/verification",
     "tests/simulation/test_executors.py",

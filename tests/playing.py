@@ -6,7 +6,7 @@ import copy
 
 import numpy as np
 
-from armrace.kernels.generics import decide, distribution, learn
+from armrace.kernels.generics import Ticket, decide, distribution, learn
 from armrace.kernels.streams import uniform
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment
@@ -20,14 +20,32 @@ def make_table(rounds, means=MEANS, seed=SEED):
     return (np.random.default_rng(seed).random((rounds, len(means))) < means).astype(float)
 
 
-def final_state(policy, environment, horizon):
-    """The state after a compiled run."""
+def run(policy, environment, horizon, seed=1, **attack):
+    """The parts of a compiled run, after it."""
     experiment = make_experiment(
-        policy=policy, environment=environment, horizon=horizon, replications=1, seed=SEED
+        policy=policy, environment=environment, horizon=horizon, replications=1, seed=seed, **attack
     )
     parts = make_parts(experiment, 0)
     play_out(parts)
-    return parts.policy
+    return parts
+
+
+def final_state(policy, environment, horizon):
+    """The state after a compiled run."""
+    return run(policy, environment, horizon, SEED).policy
+
+
+def learned(policy, rewards):
+    """A state of two arms of which one has paid these rewards."""
+    state = policy.start(arms=2, horizon=max(100, len(rewards)))
+    for reward in rewards:
+        learn(state, Ticket(0, 0, 1.0), reward)
+    return state
+
+
+def weights_of(state):
+    """The probabilities of a state that eliminates arms, of its own or of its top layer."""
+    return probabilities(state, getattr(state, "top", state).active.shape[-1])
 
 
 def probabilities(state, arms):

@@ -8,33 +8,17 @@ import numpy as np
 import pytest
 
 from armrace.errors import InvalidParameter
-from armrace.kernels.generics import NO_LAYER, Ticket, decide, distribution, learn
+from armrace.kernels.generics import NO_LAYER, Ticket, decide, learn
 from armrace.kernels.streams import uniform
 from armrace.policies.best_of_all_worlds import BestOfAllWorlds
 from armrace.policies.common.switching import AFTER_SWITCH, has_switched
 from armrace.policies.races.textbook import TextbookRace
 from armrace.policies.sapo import Sapo
 from armrace.randomness import Purpose, stream_for
-from armrace.simulation import make_experiment
-from armrace.simulation.replication import make_parts, play_out
+from playing import run, weights_of
 from textbook_switching import TextbookSapo, draw
 
 NEVER = -1
-
-
-def weights_of(state):
-    weights = np.empty(state.top.active.size)
-    distribution(state, weights)
-    return weights
-
-
-def run(policy, environment, horizon, seed=1, **attack):
-    experiment = make_experiment(
-        policy=policy, environment=environment, horizon=horizon, replications=1, seed=seed, **attack
-    )
-    parts = make_parts(experiment, 0)
-    play_out(parts)
-    return parts
 
 
 def top_ticket(state, arm, probability, share):

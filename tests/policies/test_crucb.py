@@ -7,12 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from armrace.checking import check_policy
 from armrace.errors import InvalidParameter
-from armrace.kernels.generics import Ticket, decide, learn
+from armrace.kernels.generics import decide, learn
 from armrace.policies.crucb import CrUcb, bonus_scale, held_count, trimmed_count
 from armrace.randomness import Purpose, stream_for
-from playing import final_state, is_sound, make_table, play
+from playing import final_state, is_sound, learned, make_table, play
 
 ESTIMATORS = ("trimmed", "shorth", "median")
 
@@ -45,13 +44,6 @@ def textbook_arms(table, alpha, estimator):
         rewards[arm].append(row[arm])
         played.append(arm)
     return played
-
-
-def learned(policy, rewards):
-    state = policy.start(arms=2, horizon=100)
-    for reward in rewards:
-        learn(state, Ticket(0, 0, 1.0), reward)
-    return state
 
 
 def test_trimmed_mean_as_computed_by_hand():
@@ -143,8 +135,3 @@ def test_a_million_extreme_rounds_leave_it_sound(reward):
 def test_refuses_a_horizon_that_no_memory_holds():
     with pytest.raises(InvalidParameter, match="crucb keeps all rewards"):
         CrUcb().start(arms=2, horizon=10**12)
-
-
-@pytest.mark.parametrize("estimator", ["shorth", "median"])
-def test_keeps_the_contract(estimator):
-    check_policy(CrUcb(estimator=estimator))

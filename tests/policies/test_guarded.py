@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from armrace.checking import check_policy
 from armrace.checking.policy_choices import restricted_choices_are_as_announced
 from armrace.errors import ForeignTicket, InvalidParameter
 from armrace.kernels.event_log import DECISION
@@ -61,13 +60,6 @@ def test_plays_as_the_theory_page_says(base):
     assert state.race.active.tolist() == active
     assert not state.race.active[0, 2:].any()  # the guard has deleted arms
     assert (textbook.told > 0) == (base == "exp3")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("base", ["ucb1", "thompson"])
-def test_a_guard_around_another_base_keeps_the_contract(base):
-    """The catalogue's own test has the default base."""
-    check_policy(Guarded(base=base))
 
 
 ALL_KINDS = [

@@ -10,7 +10,7 @@ import pytest
 from armrace.kernels.generics import Ticket, decide, learn
 from armrace.policies.log_barrier import LogBarrier
 from armrace.randomness import Purpose, stream_for
-from playing import final_state, is_sound, make_table, play, play_textbook, probabilities
+from playing import make_table, play, play_textbook, probabilities
 
 
 def state_with(weights, rate):
@@ -90,13 +90,3 @@ def test_the_order_of_late_rewards_does_not_matter():
     for ticket in reversed(tickets):
         learn(other, ticket, 0.25)
     assert probabilities(state, 3) == pytest.approx(probabilities(other, 3), rel=1e-9)
-
-
-@pytest.mark.parametrize("rate", [None, 0.5, 100.0])
-@pytest.mark.parametrize("mean", [0.0, 1.0])
-def test_a_million_extreme_rounds_leave_it_sound(rate, mean):
-    assert is_sound(final_state(LogBarrier(learning_rate=rate), [mean] * 3, 10**6), 3)
-
-
-def test_a_horizon_of_one_round():
-    assert is_sound(final_state(LogBarrier(), [0.0, 0.0], 1), 2)

@@ -8,7 +8,6 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from armrace.checking import check_policy
 from armrace.kernels.generics import Ticket, assign, learn
 from armrace.kernels.states import grow_state, unsafe_array
 from armrace.policies.optimistic_log_barrier import OptimisticLogBarrier
@@ -112,10 +111,6 @@ def test_plays_as_printed(parameters, printed):
     assert state.estimates.losses == pytest.approx([float(x) for x in textbook.losses], rel=1e-9)
     assert state.variances == pytest.approx([float(x) for x in textbook.variances], rel=1e-9)
     assert state.variations == pytest.approx([float(x) for x in textbook.variations], rel=1e-9)
-
-
-def test_keeps_the_contract_without_optimism():
-    check_policy(OptimisticLogBarrier(optimism=0.0))
 
 
 def test_a_decision_of_vanishing_probability_leaves_it_sound():

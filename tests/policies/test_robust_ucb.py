@@ -7,12 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from armrace.checking import check_policy
-from armrace.kernels.generics import Ticket, decide, learn
+from armrace.kernels.generics import decide, learn
 from armrace.policies.indices.histories import number_at
 from armrace.policies.robust_ucb import RobustUcb, catoni_scale, influence, robust_mean
 from armrace.randomness import Purpose, stream_for
-from playing import final_state, is_sound, make_table, play
+from playing import is_sound, learned, make_table, play
 
 ESTIMATORS = ("median-of-means", "truncated", "catoni")
 V, U = 0.25, 1.0
@@ -66,23 +65,18 @@ def textbook_arms(table, estimator):
     return played
 
 
-def learned(estimator, rewards):
-    state = RobustUcb(estimator=estimator).start(arms=2, horizon=len(rewards))
-    for reward in rewards:
-        learn(state, Ticket(0, 0, 1.0), reward)
-    return state
-
-
 @pytest.mark.parametrize("constant", [0.0, 0.3, 1.0])
 def test_constant_rewards_are_their_own_estimate(constant):
-    state = learned("median-of-means", [constant] * 200)
+    state = learned(RobustUcb(estimator="median-of-means"), [constant] * 200)
     assert robust_mean(state, 0, math.log(50)) == pytest.approx(constant)
-    state = learned("catoni", [constant] * 200)
+    state = learned(RobustUcb(estimator="catoni"), [constant] * 200)
     assert robust_mean(state, 0, math.log(50)) == pytest.approx(constant, abs=1e-14)
 
 
 def test_catoni_of_symmetric_rewards_is_their_centre():
-    assert robust_mean(learned("catoni", [0.0, 1.0] * 50), 0, math.log(50)) == 0.5
+    assert (
+        robust_mean(learned(RobustUcb(estimator="catoni"), [0.0, 1.0] * 50), 0, math.log(50)) == 0.5
+    )
 
 
 def test_influence_and_scale():
@@ -130,28 +124,3 @@ def test_late_and_surplus_feedback(estimator):
         learn(state, decide(state, stream), 0.9)
     assert is_sound(state, 3)
     assert state.counts.pulls.sum() == 4060
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize("reward", [0.0, 1.0])
-def test_many_extreme_rounds_leave_it_sound(estimator, reward):
-    environment = {"name": "deterministic", "rewards": (reward, reward, reward)}
-    # Catoni costs a pass over all rewards.
-    horizon = 10**4 if estimator == "catoni" else 2 * 10**5
-    assert is_sound(final_state(RobustUcb(estimator=estimator), environment, horizon), 3)
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_shows_its_index(estimator):
-    policy = RobustUcb(estimator=estimator)
-    _, state = play(policy, make_table(300))
-    assert all(math.isfinite(view.upper) for view in policy.inspect(state))
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    ["catoni", pytest.param("truncated", marks=pytest.mark.long)],
-)
-def test_keeps_the_contract(estimator):
-    """The catalogue's own test has the default; Catoni's has the largest state."""
-    check_policy(RobustUcb(estimator=estimator))

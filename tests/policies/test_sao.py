@@ -7,30 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from armrace.kernels.generics import Ticket, decide, distribution, learn
+from armrace.kernels.generics import Ticket, decide, learn
 from armrace.kernels.streams import uniform
 from armrace.policies.sao import Sao, gap_width
 from armrace.randomness import Purpose, stream_for
-from armrace.simulation import make_experiment
-from armrace.simulation.replication import make_parts, play_out
+from playing import run, weights_of
 from textbook_switching import TextbookSao, draw
 
 NEVER = -1
-
-
-def weights_of(state):
-    weights = np.empty(state.active.size)
-    distribution(state, weights)
-    return weights
-
-
-def run(policy, environment, horizon, seed=1):
-    experiment = make_experiment(
-        policy=policy, environment=environment, horizon=horizon, replications=1, seed=seed
-    )
-    parts = make_parts(experiment, 0)
-    play_out(parts)
-    return parts
 
 
 def test_widths_as_computed_by_hand():

@@ -7,37 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from armrace.checking import check_policy
-from armrace.kernels.generics import Ticket, decide, distribution, learn
+from armrace.kernels.generics import Ticket, decide, learn
 from armrace.kernels.streams import uniform
 from armrace.policies.common.switching import _begin_phases, _end_phase, has_switched
 from armrace.policies.sapo import Sapo
 from armrace.randomness import Purpose, stream_for
-from armrace.simulation import make_experiment, simulate
-from armrace.simulation.replication import make_parts, play_out
+from armrace.simulation import simulate
+from playing import run, weights_of
 from textbook_switching import TextbookSapo, draw
 
 NEVER = -1
 LARGEST_REGRET = 3
-
-
-def weights_of(state):
-    weights = np.empty(state.active.size)
-    distribution(state, weights)
-    return weights
-
-
-def run(policy, environment, horizon, seed=1):
-    experiment = make_experiment(
-        policy=policy, environment=environment, horizon=horizon, replications=1, seed=seed
-    )
-    parts = make_parts(experiment, 0)
-    play_out(parts)
-    return parts
-
-
-def test_it_keeps_the_contract_when_scaled():
-    check_policy(Sapo(scale=0.02))
 
 
 @pytest.mark.parametrize(("arms", "horizon"), [(2, 2.2e6), (10, 1.2e7)])
