@@ -9,11 +9,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from matplotlib.ticker import FuncFormatter, NullFormatter
-
-from armrace.formatting import short
-from armrace.reports.colours import Style
-from armrace.reports.drawing import End, name_lines, new_figure, own_style, tidy
+from armrace.reports.charts import Chart, Line, Panel, log_axis
+from armrace.reports.figures import draw_figure, own_style, save_figure
+from armrace.reports.theme import SERIES
 from armrace.simulation import make_experiment
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment
@@ -29,7 +27,6 @@ PLAIN = 10**6
 TARGETS = {10**9: 20.0, 10**12: 100.0}
 """At most so many times a million rounds played one by one."""
 _TURNS = 3
-_INKS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
 _PICTURE = Path(__file__).parent.parent / "docs" / "leaping.svg"
 
 
@@ -77,32 +74,18 @@ def leaps(race: str, horizons: tuple[int, ...] = HORIZONS) -> list[Figure]:
 
 def draw(found: dict[str, list[Figure]]) -> None:
     """Seconds against rounds, both on logarithmic axes, and what playing would take."""
+    lines = [
+        Line(race, ink, HORIZONS, [figure.value or 0.0 for figure in figures], marker="o")
+        for ink, (race, figures) in zip(SERIES, found.items(), strict=False)
+    ]
+    plain = _seconds(RACES[0], PLAIN, "plain")
+    played = [plain * horizon / PLAIN for horizon in HORIZONS[:4]]
+    lines.append(Line("round by round", "muted", HORIZONS[:4], played, dashes=(6, 3), width=1.0))
+    heights = [height for line in lines for _, height in line.points]
+    seconds = log_axis("seconds a replication", 0.8 * min(heights), 1.2 * max(heights))
+    panel = Panel(log_axis("rounds", HORIZONS[0], HORIZONS[-1]), seconds, lines)
     with own_style():
-        drawing, axes = new_figure(8.0, 4.4)
-        ends = []
-        for ink, (race, figures) in zip(_INKS, found.items(), strict=True):
-            seconds = [figure.value or 0.0 for figure in figures]
-            axes.plot(HORIZONS, seconds, color=ink, lw=1.6, marker="o", ms=3)
-            ends.append(End(seconds[-1], race, Style(ink, "-")))
-        plain = _seconds(RACES[0], PLAIN, "plain")
-        axes.plot(
-            HORIZONS[:4],
-            [plain * horizon / PLAIN for horizon in HORIZONS[:4]],
-            color="#777777",
-            ls="--",
-            lw=1.0,
-        )
-        axes.annotate("round by round", (HORIZONS[2], plain * 100), xytext=(8, 0),
-                      textcoords="offset points", color="#777777", fontsize=9)  # fmt: skip
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlabel("rounds")
-        axes.set_ylabel("seconds a replication")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        tidy(axes)
-        name_lines(axes, HORIZONS[-1], ends)
-        drawing.savefig(_PICTURE, metadata={"Date": None})
+        save_figure(draw_figure(Chart([panel]), 8.0), _PICTURE)
 
 
 def main() -> None:

@@ -29,9 +29,9 @@ from armrace.dashboard.demo import (
     create_experiments,
 )
 from armrace.formatting import count
-from armrace.reports.colours import style_of
-from armrace.reports.drawing import PAGE_WIDTH, End, name_lines, new_figure, own_style, tidy
-from armrace.reports.theme import LIGHT
+from armrace.reports.charts import Chart, Line, Panel, Sign, linear_axis
+from armrace.reports.figures import draw_figure, own_style
+from armrace.reports.theme import LIGHT, style_of
 from armrace.service import Keyring, MemoryStore, Service
 from armrace.simulation import Scenario
 from armrace.simulation.scenarios import find_scenario
@@ -178,30 +178,27 @@ def draw_plot(file: Path) -> None:
     answers = find_scenario("helpful-answers")
     means = answers.environment.to_builtins()["means"]
     most = (max(means) - min(means)) * answers.horizon
-    with own_style(11):
-        drawing, axes = new_figure(PAGE_WIDTH, 3.6)
-        ends = []
-        for name in _POLICIES:
-            style = style_of(name)
-            losses = [worst_loss(answers, name, budget) for budget in _BUDGETS]
-            heights = [float(each.mean()) for each in losses]
-            low, high = np.array([mean_interval(each) for each in losses]).T
-            axes.fill_between(_BUDGETS, low, high, color=style.colour, alpha=0.14, lw=0)
-            axes.plot(_BUDGETS, heights, color=style.colour, ls=style.line, lw=2, marker="o", ms=4)
-            ends.append(End(heights[-1], name, style))
-            print(name, dict(zip(_BUDGETS, map(round, heights), strict=True)))
-        axes.axhline(most, color=LIGHT["rule-strong"], lw=1, ls=":")
-        axes.annotate(
-            f"{count(most)}: all there is to lose", (0, most), xytext=(0, 4),
-            textcoords="offset points", color=LIGHT["muted"],
+    lines = []
+    for name in _POLICIES:
+        style = style_of(name)
+        losses = [worst_loss(answers, name, budget) for budget in _BUDGETS]
+        heights = [float(each.mean()) for each in losses]
+        low, high = np.array([mean_interval(each) for each in losses]).T.tolist()
+        lines.append(
+            Line(name, style.ink, _BUDGETS, heights, low, high, band=True, dashes=style.dashes,
+                 width=2, marker="o")
         )  # fmt: skip
-        axes.set_xlim(0, _BUDGETS[-1])
-        axes.set_ylim(0, 1.12 * most)
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        axes.set_xlabel(f"forged among {answers.horizon:,} ratings (means of {_RUNS} runs)")
-        axes.set_ylabel("helpful answers lost")
-        tidy(axes)
-        name_lines(axes, _BUDGETS[-1], ends)
+        print(name, dict(zip(_BUDGETS, map(round, heights), strict=True)))
+    panel = Panel(
+        linear_axis(
+            f"forged among {answers.horizon:,} ratings (means of {_RUNS} runs)", 0, _BUDGETS[-1]
+        ),
+        linear_axis("helpful answers lost", 0, 1.12 * most, "{:,.0f}".format),
+        lines,
+        signs=[Sign(f"{count(most)}: all there is to lose", y=most, ink="rule-strong")],
+    )
+    with own_style(11):
+        drawing = draw_figure(Chart([panel], 330))
         drawing.savefig(file, dpi=150, facecolor=LIGHT["paper"])
 
 

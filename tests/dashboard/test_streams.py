@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from armrace.dashboard.contents import experiment_content, sources_content
 from armrace.dashboard.pages import Dashboard
 from armrace.dashboard.sessions import COOKIE
-from armrace.dashboard.streaming import Content, Known, Reading, SharedContents
+from armrace.dashboard.streaming import CachedCalls, SharedContents, updates
 from armrace.errors import StoreFailed
 from armrace.service import MemoryStore, Service
 from armrace.service.http.access import Caller
@@ -44,19 +44,19 @@ def api(service):
     return found[0]
 
 
-def race_page(reading) -> Content:
+def race_page(reading) -> dict[str, str]:
     return asyncio.run(experiment_content(reading, Caller("main", None), "race"))
 
 
-def sent(content: Content, known: Known) -> dict:
-    message = content.message(known)
+def sent(content: dict, known: dict) -> dict:
+    message = updates(content, known)
     return {} if message is None else msgspec.json.decode(message)
 
 
 def test_a_stream_sends_a_page_whole_and_then_what_has_changed(service, api):
-    known, reading = Known(), Reading(api, seconds=0)
+    known, reading = {}, CachedCalls(api, seconds=0)
     first = race_page(reading)
-    assert set(sent(first, known)["parts"]) == set(first.parts)
+    assert set(sent(first, known)["parts"]) == set(first)
     assert sent(first, known) == {}
     decision = service.decide("race")
     service.reward(decision, 1.0)
@@ -64,26 +64,26 @@ def test_a_stream_sends_a_page_whole_and_then_what_has_changed(service, api):
     message = sent(page, known)
     assert "matrix" not in message["parts"]
     changed = {name for name in message["pieces"] if name.startswith("cell-")}
-    assert 1 <= len(changed) < page.parts["matrix"].count('id="cell-')
+    assert 1 <= len(changed) < page["matrix"].count('id="cell-')
     assert all(name.endswith(f"-{ARMS.index(decision.arm)}") for name in changed)
 
 
 def test_pieces_put_into_the_frame_are_the_page(service, api):
-    known, reading = Known(), Reading(api, seconds=0)
-    race_page(reading).message(known)
-    shown = known.parts["matrix"].html
+    known, reading = {}, CachedCalls(api, seconds=0)
+    updates(race_page(reading), known)
+    shown = known["matrix"].html
     service.reward_many([(each, 1.0) for each in service.decide_many("race", 20)])
     page = race_page(reading)
     for name, html in sent(page, known)["pieces"].items():
         place = re.compile(f'(id="{name}">)<!--piece-->.*?<!--/piece-->', re.DOTALL)
         shown, places = place.subn(lambda found, html=html: found[1] + html, shown)
         assert places == 1
-    assert shown == page.parts["matrix"]
+    assert shown == page["matrix"]
 
 
 def test_a_part_whose_frame_changes_is_sent_whole(service, api):
-    known, reading = Known(), Reading(api, seconds=0)
-    race_page(reading).message(known)
+    known, reading = {}, CachedCalls(api, seconds=0)
+    updates(race_page(reading), known)
     service.retire_arm("race", "third")
     message = sent(race_page(reading), known)
     assert "retired" in message["parts"]["matrix"]
@@ -91,7 +91,7 @@ def test_a_part_whose_frame_changes_is_sent_whole(service, api):
 
 
 def test_costly_answers_are_kept_until_they_are_old_or_another_version(service, api):
-    reading, caller = Reading(api, seconds=1000), Caller("main", None)
+    reading, caller = CachedCalls(api, seconds=1000), Caller("main", None)
 
     def ask(version):
         return asyncio.run(reading.recent(caller, ReadHistory("race"), version))
@@ -106,10 +106,10 @@ def test_costly_answers_are_kept_until_they_are_old_or_another_version(service, 
 
 
 def test_an_arm_that_is_added_is_shown_at_once(service, api):
-    reading = Reading(api, seconds=1000)
+    reading = CachedCalls(api, seconds=1000)
     race_page(reading)
     service.add_arm("race", "fourth")
-    assert ">fourth<" in race_page(reading).parts["matrix"]
+    assert ">fourth<" in race_page(reading)["matrix"]
 
 
 REQUEST = Request({"type": "http", **ASKED})
@@ -131,7 +131,7 @@ def heard(dashboard, make, count):
 
 
 def test_a_stream_beats_when_nothing_changes_and_outlasts_a_store_that_recovers(api):
-    answers = [Content({}, []), StoreFailed("away."), Content({}, []), NotFound("gone.")]
+    answers = [{"a": "x"}, StoreFailed("away."), {"a": "x"}, NotFound("gone.")]
 
     async def make(reading, caller, name):
         answer = answers.pop(0)
@@ -156,13 +156,13 @@ def test_a_page_that_a_store_cannot_give_is_opened_again(api):
 
 
 def test_streams_that_look_at_the_same_time_share_one_page(api):
-    contents, made = SharedContents(Reading(api), seconds=10.0), []
+    contents, made = SharedContents(CachedCalls(api), seconds=10.0), []
     caller = Caller("main", None)
 
     async def make(reading, caller, name):
         made.append(name)
         await asyncio.sleep(0.01)
-        return Content({}, [])
+        return {}
 
     async def look_all():
         first = asyncio.ensure_future(contents.current("race", make, caller, "race"))
@@ -229,7 +229,7 @@ def test_the_quarantine_is_read_only_when_it_may_have_changed(monkeypatch):
     service = Service(MemoryStore())
     service.create("race", ["a", "b"], 0, policy="ucb1", horizon=1000, quarantine=0.5)
     signed = Signed(service)
-    reading = Reading(signed.dashboard._api, seconds=0)
+    reading = CachedCalls(signed.dashboard._api, seconds=0)
     caller, read = Caller(service.tenant, signed.key), []
     call = reading._api.call
 
@@ -241,7 +241,7 @@ def test_the_quarantine_is_read_only_when_it_may_have_changed(monkeypatch):
 
     def held():
         content = asyncio.run(sources_content(reading, caller, "race"))
-        return content.parts["quarantine"].count("Release the reward"), len(read)
+        return content["quarantine"].count("Release the reward"), len(read)
 
     made = service.decide_many("race", 4)
     assert held() == (0, 0)
@@ -256,7 +256,7 @@ def test_the_quarantine_is_read_only_when_it_may_have_changed(monkeypatch):
     assert held() == (2, 3)
     reader = caller._replace(key=msgspec.structs.replace(signed.key, scopes=("read",)))
     content = asyncio.run(sources_content(reading, reader, "race"))
-    assert "Sign in with an admin key" in content.parts["quarantine"]
+    assert "Sign in with an admin key" in content["quarantine"]
 
 
 def test_the_title_of_the_list_does_not_come_from_the_address(service):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from armrace.policies import POLICIES
-from armrace.reports.colours import GREY, MOST_IN_COLOUR, choose_styles, style_of
+from armrace.reports.theme import GREY, MOST_IN_COLOUR, choose_styles, style_of
 
 
 def test_a_style_depends_on_the_name_alone():
@@ -18,7 +18,7 @@ def test_a_style_depends_on_the_name_alone():
 
 
 def test_a_users_own_policy_has_the_same_style_in_every_process():
-    code = "from armrace.reports.colours import style_of; print(style_of('my-own'))"
+    code = "from armrace.reports.theme import style_of; print(style_of('my-own'))"
     found = {
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -22,8 +22,8 @@ from armrace.limits import Limits
 from armrace.red_team.target import EFFORTS
 from armrace.reports.arena import arena_plots, render_arena
 from armrace.reports.comparison import comparison_plots, render_report
-from armrace.reports.drawing import write_plots
 from armrace.reports.exports import page_of, plots_of
+from armrace.reports.figures import write_plots
 from armrace.reports.planning import render_plan
 from armrace.reports.redteam import redteam_plots, redteam_specification, render_redteam
 from armrace.reports.replay import replay_specification

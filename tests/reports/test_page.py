@@ -14,11 +14,11 @@ import pytest
 
 import armrace
 from armrace.errors import InvalidParameter
-from armrace.reports.colours import GREY
 from armrace.reports.comparison import comparison_table, render_grid, render_report
-from armrace.reports.comparison_charts import draw_layers, has_layers, summary_curves
-from armrace.reports.drawing import inline_svg, new_figure, own_style
+from armrace.reports.comparison_plots import has_layers, layers_table, summary_curves
+from armrace.reports.figures import Tile, draw_tiles, own_style
 from armrace.reports.text import comparison_styles
+from armrace.reports.theme import GREY
 from armrace.simulation import Comparison
 
 VOID = {"meta", "br"}
@@ -91,7 +91,7 @@ def test_page_is_well_formed_and_self_contained() -> None:
     text = render(compared())
     page = outline(text)
     assert text.startswith("<!DOCTYPE html>")
-    assert len(page.labels) == 2 * 4  # dots, curves, sweep and layers, for screens and phones
+    assert len(page.labels) == 2 * 3  # dots, curves and sweep, for screens and phones
     assert all(page.labels)
     assert len(set(page.ids)) == len(page.ids)
     assert all(link.startswith("#") for link in page.links)
@@ -210,18 +210,15 @@ def test_of_many_policies_the_rest_is_grey() -> None:
     assert "Grey lines are the other policies" in render(comparison)
 
 
-def test_text_that_looks_like_an_id_stays_as_it_is() -> None:
+def test_names_of_arms_are_text_on_pages_and_no_formulas_in_figures() -> None:
+    rows = [{"layer": 0, "arm": arm, "pulls": 1, "mean": 0.5, "active": arm == 0} for arm in (0, 1)]
+    names = ["$5 off", "<b>$x^2$"]
+    shown = layers_table(rows, names)
+    assert "<b>" not in shown
+    assert 'class="layer deleted">0.500, 1<' in shown
     with own_style():
-        drawing, axes = new_figure(3.0, 2.0)
-        axes.set_title('x id="own" url(#z)')
-        text = inline_svg(drawing, "name", "")
-    assert 'x id="own" url(#z)' in text
-    assert 'id="name-' in text
-
-
-def test_dollar_signs_in_names_of_arms_are_no_formula() -> None:
-    rows = [{"layer": 0, "arm": arm, "pulls": 1, "mean": 0.5, "active": True} for arm in (0, 1)]
-    with own_style():
-        text = inline_svg(draw_layers(rows, names=["$5 off", "$x^2$"]), "arms", "")
-    assert ">$5 off<" in text
-    assert ">$x^2$<" in text
+        drawing = draw_tiles([Tile(0, 0, "paper")], ["0"], [(0.5, names[0]), (1.5, names[1])], 2, 4)
+    assert [each.get_text() for each in drawing.axes[0].get_xticklabels()] == [
+        r"\$5 off",
+        r"<b>\$x^2\$",
+    ]

@@ -187,7 +187,7 @@ def test_figures_turn_dark_with_the_page(browser, pages):
     for scheme, theme in (("light", LIGHT), ("dark", DARK)):
         with opened(browser, pages["compare"], DESK, scheme) as page:
             ink = page.evaluate(
-                "getComputedStyle(document.querySelector('.at-desk text[style*=\"--ink\"]')).fill"
+                "getComputedStyle(document.querySelector('.at-desk text[fill*=\"--ink\"]')).fill"
             )
             paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (ink, paper) == (rgb(theme["ink"]), rgb(theme["paper"]))

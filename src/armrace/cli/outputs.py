@@ -19,7 +19,7 @@ from armrace.errors import InvalidParameter, UnwritableOutput
 if TYPE_CHECKING:
     import polars as pl
 
-    from armrace.reports.drawing import Plot
+    from armrace.reports.charts import Plot
     from armrace.simulation import Result
 
 
@@ -88,7 +88,7 @@ def write_page(target: Path, text: str) -> None:
 
 def write_figures(folder: Path, plots: Sequence[Plot]) -> None:
     """Write figures for a paper, and say where they are; the folder was checked before."""
-    from armrace.reports.drawing import write_plots
+    from armrace.reports.figures import write_plots
 
     written = write_plots(plots, folder, overwrite=True)
     counted = f"{len(plots)} figures are" if len(plots) != 1 else "1 figure is"

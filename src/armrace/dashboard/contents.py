@@ -24,9 +24,10 @@ from armrace.dashboard.conclusions import (
     median_delay,
 )
 from armrace.dashboard.rendering import address, render
-from armrace.dashboard.streaming import Content, Reading
+from armrace.dashboard.streaming import CachedCalls, Content
 from armrace.errors import InvalidParameter
 from armrace.forensics.findings import Alarm
+from armrace.reports.charts import linear_axis
 from armrace.service.http.access import Caller, is_of_another_site
 from armrace.service.http.endpoints import read_body
 from armrace_client.answers import (
@@ -58,12 +59,12 @@ _SPARK_POINTS = 40
 _PARTS = ("alarm", "summary", "traffic", "reward", "matrix", "audit", "ratio", "trail", "settings")
 
 
-async def list_content(reading: Reading, caller: Caller, name: str) -> Content:
+async def list_content(reading: CachedCalls, caller: Caller, name: str) -> Content:
     """Return the list of experiments, from the one after ``name`` on."""
     found = await reading.call(caller, ReadHealth(name, _MOST_LISTED))
     rows = [(each, _rates(each)) for each in found]
     more = len(found) == _MOST_LISTED
-    return Content({"experiments": render("parts/list.html", rows=rows, more=more)}, [])
+    return {"experiments": render("parts/list.html", rows=rows, more=more)}
 
 
 def _rates(health: ExperimentHealth) -> list[float]:
@@ -73,7 +74,7 @@ def _rates(health: ExperimentHealth) -> list[float]:
     return [max(0.0, float(each)) for each in rates]
 
 
-async def experiment_content(reading: Reading, caller: Caller, name: str) -> Content:
+async def experiment_content(reading: CachedCalls, caller: Caller, name: str) -> Content:
     """Return the overview of one experiment."""
     view = await reading.call(caller, Describe(name))
     version = view.generation, len(view.arms)  # a history of another shape would not fit the view
@@ -100,7 +101,7 @@ async def experiment_content(reading: Reading, caller: Caller, name: str) -> Con
         "ratio_words": describe_ratio(ratio),
         "charts": {chart.name: chart for chart in charts},
     }
-    return Content({each: render(f"parts/{each}.html", **values) for each in _PARTS}, charts)
+    return {each: render(f"parts/{each}.html", **values) for each in _PARTS}
 
 
 _MOST_DAYS = 14
@@ -109,7 +110,7 @@ _FIRST_DELAY, _LAST_DELAY = 4, 32
 """The delays that are drawn, as powers of two of milliseconds."""
 
 
-async def sources_content(reading: Reading, caller: Caller, name: str) -> Content:
+async def sources_content(reading: CachedCalls, caller: Caller, name: str) -> Content:
     """Return where visits and rewards come from, by day, and what is held."""
     sources = await reading.call(caller, ListSources(name))
     view = await reading.call(caller, Describe(name))
@@ -130,11 +131,11 @@ async def sources_content(reading: Reading, caller: Caller, name: str) -> Conten
     )
     shown = None if held is None else held[::-1][:_MOST_QUARANTINED]
     quarantine = render("parts/quarantine.html", **shared, held=shown, total=total)
-    return Content({"sources": table, "quarantine": quarantine}, [])
+    return {"sources": table, "quarantine": quarantine}
 
 
 async def _held(
-    reading: Reading, caller: Caller, name: str, total: int
+    reading: CachedCalls, caller: Caller, name: str, total: int
 ) -> list[QuarantinedReward] | None:
     """Return the rewards that are held; ``None`` for a caller who may not see them.
 
@@ -150,7 +151,7 @@ async def _held(
 
 
 async def suspects_of(
-    reading: Reading, caller: Caller, view: ExperimentView
+    reading: CachedCalls, caller: Caller, view: ExperimentView
 ) -> list[dict[str, Any]]:
     """Return the sources that differ, with their shares of the rewards of the last day."""
     version = view.generation, len(view.arms)
@@ -331,7 +332,7 @@ def _side(title: str, view: ExperimentView | None, history: HistoryView | None) 
 
 
 async def preview_content(
-    reading: Reading, caller: Caller, name: str, fields: Mapping[str, str]
+    reading: CachedCalls, caller: Caller, name: str, fields: Mapping[str, str]
 ) -> Content:
     """Return the experiment as it is and as it would be after a ruling about a source."""
     asked = ruling_in(fields, preview=True)
@@ -341,10 +342,11 @@ async def preview_content(
         _side("As it is", answer.before, answer.history_before),
         _side("After this", answer.after, answer.history_after),
     ]
-    charts = [side["chart"] for side in sides]
-    same = {"low": min(each.low for each in charts), "high": max(each.high for each in charts)}
-    for number, side in enumerate(sides):
-        side["chart"] = msgspec.structs.replace(charts[number], name=f"reward-{number}", **same)
+    panels = [side["chart"].panel for side in sides]
+    low, high = min(each.y.low for each in panels), max(each.y.high for each in panels)
+    for side, panel in zip(sides, panels, strict=True):
+        axis = linear_axis(panel.y.label, low, high, side["chart"].text)
+        side["chart"] = side["chart"]._replace(panel=panel._replace(y=axis))
     verdict, source = fields.get("verdict", "void"), fields.get("source", "")
     html = render(
         "parts/preview.html",
@@ -356,15 +358,15 @@ async def preview_content(
         has_range=asked.since is not None or asked.until is not None,
         hold=next((h for h in answer.before.holds if h.source == source and not h.labels), None),
     )
-    return Content({"preview": html}, [side["chart"] for side in sides])
+    return {"preview": html}
 
 
 async def actions_content(
-    reading: Reading, caller: Caller, name: str, fields: Mapping[str, str]
+    reading: CachedCalls, caller: Caller, name: str, fields: Mapping[str, str]
 ) -> Content:
     """Return who changed what, when and why, the latest first."""
     before = _number(fields["before"]) if fields.get("before") else None
     found = await reading.call(caller, ListActions(name, before, _MOST_ACTIONS))
     older = found[-1].sequence if len(found) == _MOST_ACTIONS else None
     values = {"name": name, "actions": found, "older": older, "newest": before is None}
-    return Content({"actions": render("parts/actions.html", **values)}, [])
+    return {"actions": render("parts/actions.html", **values)}

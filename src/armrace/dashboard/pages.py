@@ -25,7 +25,7 @@ from armrace.dashboard.contents import (
 )
 from armrace.dashboard.rendering import FORM_TOKEN, STATIC_FILES, address, render, static_file
 from armrace.dashboard.sessions import COOKIE, LIFETIME, Sessions
-from armrace.dashboard.streaming import Content, Known, Make, Reading, SharedContents
+from armrace.dashboard.streaming import CachedCalls, Content, Cut, Make, SharedContents, updates
 from armrace.errors import ArmraceError, Outdated
 from armrace.service.http.access import Api, Caller
 from armrace.service.http.endpoints import ClientGone
@@ -51,7 +51,7 @@ _FINAL = frozenset({401, 403, 404})
 _BEAT = b"event: beat\ndata: {}\n\n"
 _OVER = b"event: over\ndata: {}\n\n"
 _TROUBLE = b"event: trouble\ndata: {}\n\n"
-_MakePage = Callable[[Reading, Caller, str, Mapping[str, str]], Awaitable[Content]]
+_MakePage = Callable[[CachedCalls, Caller, str, Mapping[str, str]], Awaitable[Content]]
 """Makes the content of a page, given the experiment and all that the address says."""
 
 
@@ -78,7 +78,7 @@ class Dashboard:
         note: Callable[[], str] = str,
     ) -> None:
         self._api = api
-        self._reading = Reading(api)
+        self._reading = CachedCalls(api)
         self._contents = SharedContents(self._reading, seconds)
         self._seconds = seconds
         self._rest = rest
@@ -195,7 +195,7 @@ class Dashboard:
     def _own_parts(self, request: Request, content: Content) -> dict[str, str]:
         """Return parts with the token of this session, since parts are shared by sessions."""
         token = self.sessions.form_token(request.cookies.get(COOKIE, ""))
-        parts = {name: html.replace(FORM_TOKEN, token) for name, html in content.parts.items()}
+        parts = {name: html.replace(FORM_TOKEN, token) for name, html in content.items()}
         note = self._note()
         return {**parts, "note": str(escape(note))} if note else parts
 
@@ -228,7 +228,7 @@ class Dashboard:
         self, kind: str, make: Make, request: Request, name: str
     ) -> AsyncIterator[bytes]:
         """Yield the parts of a page that have changed; a beat if none has."""
-        known = Known()
+        known: dict[str, Cut] = {}
         yield b"retry: 1000\n\n"
         due = time.monotonic()
         while not self._api.streams.closing:
@@ -242,7 +242,7 @@ class Dashboard:
                 yield _TROUBLE
             else:
                 parts = self._own_parts(request, content)
-                message = content._replace(parts=parts).message(known)
+                message = updates(parts, known)
                 yield _BEAT if message is None else b"event: change\ndata: " + message + b"\n\n"
             now = time.monotonic()
             due = max(due + self._seconds, now + min(10.0, self._rest * (now - began)))

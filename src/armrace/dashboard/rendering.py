@@ -14,19 +14,10 @@ from urllib.parse import urlencode
 from jinja2 import Environment
 from markupsafe import Markup
 
-from armrace.dashboard.charts import (
-    HALF_WIDTH,
-    MISSING,
-    Chart,
-    Series,
-    delay_ticks,
-    draw_chart,
-    number_of,
-    ruling_text,
-)
+from armrace.dashboard.charts import HALF, MISSING, delay_ticks, number_of, ruling_text, say_moment
 from armrace.formatting import count, duration, figure, short
-from armrace.reports.kit import templates
-from armrace.reports.theme import theme_css
+from armrace.reports.charts import NARROW
+from armrace.reports.kit import style_sheet, templates
 from armrace_client.answers import LayerView
 
 FORM_TOKEN = secrets.token_hex(16)
@@ -34,14 +25,11 @@ FORM_TOKEN = secrets.token_hex(16)
 
 
 _THEME = "theme.css"
-"""Made from the tokens that reports use too, so that both look alike."""
+"""What reports use too, so that both look alike."""
 STATIC_FILES = {
     _THEME: "text/css",
     "dashboard.css": "text/css",
     "dashboard.js": "text/javascript",
-    "uplot.css": "text/css",
-    "uplot.js": "text/javascript",
-    "uplot-license.txt": "text/plain",
     "icon.svg": "image/svg+xml",
 }
 """The media type of each file by its name."""
@@ -51,7 +39,7 @@ STATIC_FILES = {
 def static_file(name: str) -> tuple[bytes, str]:
     """Return a file with a tag that changes with its content."""
     if name == _THEME:
-        content = theme_css().encode()
+        content = style_sheet().encode()
     else:
         content = files("armrace.dashboard").joinpath("static", name).read_bytes()
     return content, f'"{hashlib.sha256(content).hexdigest()[:16]}"'
@@ -77,7 +65,7 @@ def _environment() -> Environment:
         figure=_figure,
         share=_share,
         short=short,
-        moment=_moment,
+        moment=say_moment,
         day=_day,
         clock=_clock,
         duration=duration,
@@ -87,10 +75,9 @@ def _environment() -> Environment:
     environment.globals.update(
         address=address,
         form_token=FORM_TOKEN,
-        half_width=HALF_WIDTH,
-        chart_svg=lambda *given: Markup(draw_chart(*given)),
+        half_width=HALF,
+        phone_width=NARROW,
         delay_ticks=delay_ticks,
-        chart_rows=_chart_rows,
         cells_html=_cells_html,
     )
     return environment
@@ -123,12 +110,6 @@ def _share(value: float | None) -> str:
     return f"{100 * value:.0f}%"
 
 
-def _moment(time: int) -> str:
-    """A time in UTC for people."""
-    moment = datetime.fromtimestamp(time / 1000, UTC)
-    return f"{moment.day} {moment:%b %H:%M}"
-
-
 def _day(date: str) -> str:
     """A date for people; other words, such as ``earlier``, stay as they are."""
     try:
@@ -145,20 +126,3 @@ def _clock(time: int) -> str:
 
 def _clamp(share: float) -> float:
     return min(1.0, max(0.0, share))
-
-
-def _chart_rows(chart: Chart, most: int = 12) -> list[tuple[int, list[str]]]:
-    """Return some times of a chart with the values of all lines and their intervals, as text."""
-    step = max(1, -(-len(chart.times) // most))
-    places = range((len(chart.times) - 1) % step, len(chart.times), step)
-    return [
-        (chart.times[i], [_with_interval(chart, series, i) for series in chart.series])
-        for i in places
-    ]
-
-
-def _with_interval(chart: Chart, series: Series, place: int) -> str:
-    value = chart.format(series.values[place])
-    if not series.low or series.low[place] is None:
-        return value
-    return f"{value} ({chart.format(series.low[place])} to {chart.format(series.high[place])})"

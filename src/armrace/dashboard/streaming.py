@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from armrace.dashboard.charts import Chart
 from armrace.service.http.access import Api, Caller
 from armrace_client.operations import Operation
 
@@ -34,7 +33,7 @@ class _Kept(NamedTuple):
     answer: Any
 
 
-class Reading:
+class CachedCalls:
     """Performs operations for the pages of one dashboard."""
 
     def __init__(self, api: Api, seconds: float = 0.5) -> None:
@@ -95,14 +94,6 @@ class Cut(NamedTuple):
     """The content of each fragment by the identifier of its element."""
 
 
-class Change(NamedTuple):
-    """The update that turns one version of a part into another."""
-
-    html: str | None
-    """The whole part, if more than its fragments has changed."""
-    pieces: dict[str, str]
-
-
 def cut(html: str) -> Cut:
     """Cut a part into fragments.
 
@@ -119,57 +110,39 @@ def cut(html: str) -> Cut:
     return Cut(html, "".join(frame), pieces)
 
 
-def change(known: Cut | None, fresh: Cut) -> Change:
-    """Return what is new in a part.
+def compare_cuts(known: Cut | None, fresh: Cut) -> tuple[str | None, dict[str, str]]:
+    """Return the whole part if more than its fragments has changed, else those that have.
 
     >>> old, new = (cut(f'<b id="x"><!--piece-->{n}<!--/piece--></b>') for n in "12")
-    >>> change(old, new), change(old, old)
-    (Change(html=None, pieces={'x': '<!--piece-->2<!--/piece-->'}), Change(html=None, pieces={}))
+    >>> compare_cuts(old, new), compare_cuts(old, old)
+    ((None, {'x': '<!--piece-->2<!--/piece-->'}), (None, {}))
     """
     if known is None or known.frame != fresh.frame:
-        return Change(fresh.html, {})
-    known_pieces = known.pieces
-    return Change(None, {k: v for k, v in fresh.pieces.items() if known_pieces.get(k) != v})
+        return fresh.html, {}
+    return None, {k: v for k, v in fresh.pieces.items() if known.pieces.get(k) != v}
 
 
-class Known:
-    """What was sent through a stream."""
-
-    def __init__(self) -> None:
-        self.parts: dict[str, Cut] = {}
-        self.charts = b""
+Content = dict[str, str]
+"""A page without its frame: HTML by the name of its place."""
 
 
-class Content(NamedTuple):
-    """A page without its frame: HTML by the name of its place, and charts."""
-
-    parts: dict[str, str]
-    charts: list[Chart]
-
-    def message(self, known: Known) -> bytes | None:
-        """Return what has changed as JSON, and note it as known; ``None`` if nothing has."""
-        parts: dict[str, str] = {}
-        pieces: dict[str, str] = {}
-        for name, html in self.parts.items():
-            before = known.parts.get(name)
-            if before is not None and before.html == html:
-                continue
-            fresh = known.parts[name] = cut(html)
-            whole, changed = change(before, fresh)
-            if whole is not None:
-                parts[name] = whole
-            pieces.update(changed)
-        charts = msgspec.json.encode(self.charts)
-        new_charts = known.charts != charts
-        known.charts = charts
-        if not (parts or pieces or new_charts):
-            return None
-        return msgspec.json.encode(
-            {"parts": parts, "pieces": pieces, "charts": self.charts if new_charts else []}
-        )
+def updates(content: Content, known: dict[str, Cut]) -> bytes | None:
+    """Return what has changed as JSON, and note it as known; ``None`` if nothing has."""
+    parts: dict[str, str] = {}
+    pieces: dict[str, str] = {}
+    for name, html in content.items():
+        before = known.get(name)
+        if before is not None and before.html == html:
+            continue
+        fresh = known[name] = cut(html)
+        whole, changed = compare_cuts(before, fresh)
+        if whole is not None:
+            parts[name] = whole
+        pieces.update(changed)
+    return msgspec.json.encode({"parts": parts, "pieces": pieces}) if parts or pieces else None
 
 
-Make = Callable[[Reading, Caller, str], Awaitable[Content]]
+Make = Callable[[CachedCalls, Caller, str], Awaitable[Content]]
 """Makes the content of a page for a caller and an experiment."""
 
 _Place = tuple[str, str, str]
@@ -182,7 +155,7 @@ _FRESH = 0.8
 class SharedContents:
     """The current content of each page."""
 
-    def __init__(self, reading: Reading, seconds: float) -> None:
+    def __init__(self, reading: CachedCalls, seconds: float) -> None:
         self._reading = reading
         self._seconds = seconds
         self._kept: dict[_Place, tuple[float, Content]] = {}

@@ -10,46 +10,25 @@ import msgspec
 import numpy as np
 import polars as pl
 from markupsafe import Markup
-from matplotlib.axes import Axes
-from matplotlib.colors import BoundaryNorm, ListedColormap
-from matplotlib.figure import Figure
 
 from armrace.environments import Environment
 from armrace.formatting import count, figure, short
 from armrace.policies import POLICIES
 from armrace.red_team.batches import WORST_COLUMNS, worst_standings, worst_verdict
-from armrace.reports.colours import GREY, Style, choose_styles
-from armrace.reports.drawing import (
-    BUDGET_LABEL,
-    PAGE_WIDTH,
+from armrace.reports import kit
+from armrace.reports.charts import (
+    Chart,
+    Line,
+    Panel,
     Plot,
-    add_legend,
-    empty_figure,
-    floor_regrets,
-    label_measure,
-    legend_lines,
-    new_figure,
-    plot_section,
-    scale_budgets,
-    scale_regrets,
-    tidy,
+    budget_axis,
+    mean_line,
+    other_lines,
+    regret_axis,
 )
-from armrace.reports.kit import (
-    cell,
-    document,
-    fold,
-    header,
-    line_mark,
-    note,
-    paragraphs,
-    rerun_section,
-    row,
-    section,
-    table,
-    templates,
-)
+from armrace.reports.comparison_plots import grey_words
 from armrace.reports.text import LEADERBOARD_COLUMNS
-from armrace.reports.theme import LIGHT
+from armrace.reports.theme import GREY, Style, choose_styles
 from armrace.simulation.arena import (
     ENVIRONMENTS_OF_THE_ARENA,
     Grid,
@@ -72,14 +51,14 @@ def render_arena(
     policies = board["policy"].to_list()
     styles = _styles(grid, policies)
     sections = [
-        header("The arena", verdict(board, smoke_test=grid.is_smoke_test), _setting(grid)),
+        kit.header("The arena", verdict(board, smoke_test=grid.is_smoke_test), _setting(grid)),
         "" if worst is None else _worst_found_section(worst, styles),
         _leaderboard_section(board, styles),
         _heat_section(relative_regret(figures), policies),
-        *map(plot_section, _attack_plots(figures, styles)),
+        *map(kit.plot_section, _attack_plots(figures, styles)),
         _worst_section(figures),
         _environments_section(grid),
-        rerun_section(
+        kit.rerun_section(
             command,
             "from pathlib import Path; from armrace.simulation.arena import Grid, run_arena; "
             "run_arena(Grid(**specification), Path('armrace-arena'))",
@@ -88,7 +67,7 @@ def render_arena(
             "played twice",
         ),
     ]
-    return document("the arena", sections)
+    return kit.document("the arena", sections)
 
 
 def arena_plots(grid: Grid, figures: pl.DataFrame, worst: pl.DataFrame | None = None) -> list[Plot]:
@@ -126,10 +105,10 @@ def _board_rows(
     """One row per policy, with the mark of its line."""
     names = list(columns)
     return [
-        row(
+        kit.row(
             found["policy"],
             [figure(found[name]) for name in names],
-            line_mark(styles[found["policy"]]),
+            kit.line_mark(styles[found["policy"]]),
         )
         for found in board.iter_rows(named=True)
     ]
@@ -146,7 +125,7 @@ def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> Marku
         "more than half of all there is to lose."
     )
     cells = [
-        row(
+        kit.row(
             found["policy"],
             (
                 found["environment"],
@@ -154,22 +133,22 @@ def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> Marku
                 f"{figure(found['mean'])} ± {figure(found['high'] - found['mean'])}",
                 figure(found["p95"]),
                 figure(found["largest"]),
-                cell(found["description"]),
+                kit.cell(found["description"]),
             ),
         )
         for found in worst.sort("environment", "budget", "mean").iter_rows(named=True)
     ]
     columns = ("policy", "environment", "budget", "mean", "p95", "max", "attack")
-    every = table(columns, cells, "Every cell searched")
-    standings = table(["policy", *WORST_COLUMNS.values()], rows, "Worst found")
+    every = kit.table(columns, cells, "Every cell searched")
+    standings = kit.table(["policy", *WORST_COLUMNS.values()], rows, "Worst found")
     parts = [
-        paragraphs([worst_verdict(board)]),
+        kit.paragraphs([worst_verdict(board)]),
         standings,
-        note(words),
-        fold("Every cell, and what the attack does", every),
-        plot_section(worst_plot(worst, styles), 3),
+        kit.note(words),
+        kit.fold("Every cell, and what the attack does", every),
+        kit.plot_section(worst_plot(worst, styles), 3),
     ]
-    return section("Worst found", parts)
+    return kit.section("Worst found", parts)
 
 
 def _leaderboard_section(board: pl.DataFrame, styles: dict[str, Style]) -> Markup:
@@ -181,8 +160,8 @@ def _leaderboard_section(board: pl.DataFrame, styles: dict[str, Style]) -> Marku
         "that take the corruption as a parameter are told the budget. "
         f"{refresh_words(costly, USUAL_REFRESH)}"
     )
-    listed = table(["policy", *LEADERBOARD_COLUMNS.values()], rows, "Leaderboard")
-    return section("Leaderboard", [listed, note(words)])
+    listed = kit.table(["policy", *LEADERBOARD_COLUMNS.values()], rows, "Leaderboard")
+    return kit.section("Leaderboard", [listed, kit.note(words)])
 
 
 def _heat_section(relative: pl.DataFrame, policies: Sequence[str]) -> Markup:
@@ -191,7 +170,7 @@ def _heat_section(relative: pl.DataFrame, policies: Sequence[str]) -> Markup:
         "of 95%; the tables below have the relative figures."
     )
     parts = [heat_maps(relative, policies, caption), *heat_tables(relative, policies)]
-    return section("Regret relative to the best", parts)
+    return kit.section("Regret relative to the best", parts)
 
 
 def _worst_section(figures: pl.DataFrame) -> Markup:
@@ -204,9 +183,9 @@ def _worst_section(figures: pl.DataFrame) -> Markup:
         "times the best",
         "best there",
     )
-    listed = table(columns, map(_worst_row, worst_cases(figures).to_dicts()), "Worst cases")
+    listed = kit.table(columns, map(_worst_row, worst_cases(figures).to_dicts()), "Worst cases")
     words = "Where each policy does worst, relative to the best policy of the cell."
-    return section("Worst cases", [paragraphs([words]), listed])
+    return kit.section("Worst cases", [kit.paragraphs([words]), listed])
 
 
 def _worst_row(found: dict[str, Any]) -> Markup:
@@ -218,13 +197,16 @@ def _worst_row(found: dict[str, Any]) -> Markup:
         figure(found["relative"]),
         found["best"],
     )
-    return row(found["policy"], texts)
+    return kit.row(found["policy"], texts)
 
 
 def _environments_section(grid: Grid) -> Markup:
-    rows = [row(name, [cell(_arms(ENVIRONMENTS_OF_THE_ARENA[name]))]) for name in grid.environments]
-    listed = table(("environment", "arms"), rows, "Environments")
-    return section("Environments", [listed])
+    rows = [
+        kit.row(name, [kit.cell(_arms(ENVIRONMENTS_OF_THE_ARENA[name]))])
+        for name in grid.environments
+    ]
+    listed = kit.table(("environment", "arms"), rows, "Environments")
+    return kit.section("Environments", [listed])
 
 
 def _arms(environment: Environment) -> str:
@@ -234,12 +216,6 @@ def _arms(environment: Environment) -> str:
         figure(mean) + (f" ({times} arms)" if times > 1 else "") for mean, times in listed
     )
     return f"{environment.tag()}, {environment.arms} arms with the means {arms}"
-
-
-_LEAST = 1.0
-"""Smaller regrets are drawn at this height, since a logarithmic axis has no zero."""
-
-_GREY_LINES = " Grey lines are the other policies of the leaderboard."
 
 
 def attack_plot(figures: pl.DataFrame, attack: str, styles: Mapping[str, Style]) -> Plot:
@@ -253,14 +229,14 @@ def attack_plot(figures: pl.DataFrame, attack: str, styles: Mapping[str, Style])
     return Plot(
         name=f"budgets-{attack}",
         heading=f"Regret against corruption: {attack}",
-        draw=lambda width: draw_panels(data, styles, width),
+        chart=_panels(data, styles),
         data=lambda: data,
         description=f"Mean pseudo-regret against the budget of {attack}, one panel per "
         "environment.",
         caption=f"Mean pseudo-regret of {_runs(data)} runs with 95% intervals against the budget, "
         "both logarithmic "
         "except at a budget of 0; each panel has its own scale. Where a line jumps, the attack has "
-        "misled the policy for good." + (_GREY_LINES if GREY in styles.values() else ""),
+        "misled the policy for good." + grey_words(styles, "policies of the leaderboard"),
     )
 
 
@@ -270,14 +246,14 @@ def worst_plot(worst: pl.DataFrame, styles: Mapping[str, Style]) -> Plot:
     return Plot(
         name="worst-found",
         heading="The worst attack found against each policy",
-        draw=lambda width: draw_panels(data, styles, width),
+        chart=_panels(data, styles),
         data=lambda: data,
         description="Mean pseudo-regret of each policy under its own worst attack found, against "
         "the budget, one panel per environment.",
         caption=f"Mean pseudo-regret of {_runs(worst)} runs with 95% intervals on held-out seeds, "
         "each policy under the "
         "worst attack that a search found against it; both axes are logarithmic."
-        + (_GREY_LINES if GREY in styles.values() else ""),
+        + grey_words(styles, "policies of the leaderboard"),
     )
 
 
@@ -295,47 +271,24 @@ def _with_intervals(data: pl.DataFrame) -> pl.DataFrame:
     return data.with_columns(low=pl.col("mean") - half, high=pl.col("mean") + half)
 
 
-def draw_panels(
-    data: pl.DataFrame, styles: Mapping[str, Style], width: float = PAGE_WIDTH
-) -> Figure:
-    """Draw means with intervals at each budget, a panel for each environment."""
-    environments = data["environment"].unique(maintain_order=True).to_list()
-    columns = min(len(environments), 3 if width == PAGE_WIDTH else 2)
-    rows = -(-len(environments) // columns)
-    height = 2.4 if width == PAGE_WIDTH else 1.6
-    drawing = empty_figure(width, 0.9 + height * rows)
-    grid = drawing.subplots(rows, columns, squeeze=False).ravel()
-    for axes, environment in zip(grid, environments, strict=False):
-        _draw(axes, data.filter(pl.col("environment") == environment), styles)
-        axes.set_title(environment)
-    for axes in grid[len(environments) :]:
-        axes.remove()
-    drawing.supxlabel(BUDGET_LABEL, fontsize=grid[0].xaxis.label.get_size())
-    for axes in grid[::columns]:
-        axes.set_ylabel(label_measure("pseudo_regret", "mean ", broken=True))
-    add_legend(drawing, legend_lines(styles), above=True)
-    return drawing
-
-
-def _draw(axes: Axes, cells: pl.DataFrame, styles: Mapping[str, Style]) -> None:
-    for policy, style in styles.items():
-        own = cells.filter(pl.col("policy") == policy).sort("budget")
-        mean, low, high = (own[name].clip(lower_bound=_LEAST) for name in ("mean", "low", "high"))
-        if style == GREY:
-            axes.vlines(own["budget"], low, high, color=style.colour, lw=0.5, zorder=1.4)
-            axes.plot(own["budget"], mean, color=style.colour, lw=0.7, zorder=1.5)
-            continue
-        axes.errorbar(
-            own["budget"], mean, yerr=(mean - low, high - mean), color=style.colour, ls=style.line,
-            lw=1.4, marker="o", ms=2.6, elinewidth=0.9, capsize=1.5,
-        )  # fmt: skip
-    budgets = cells["budget"].unique().sort().to_list()
-    if any(budgets):
-        scale_budgets(axes, budgets, labelled=False)
-    means = cells["mean"].clip(lower_bound=_LEAST).to_list()
-    scale_regrets(axes, min(means), max(means))
-    floor_regrets(axes, means, cells["low"].clip(lower_bound=_LEAST).to_list())
-    tidy(axes)
+def _panels(data: pl.DataFrame, styles: Mapping[str, Style]) -> Chart:
+    """Means with intervals at each budget, a panel for each environment."""
+    panels = []
+    for (environment,), cells in data.group_by("environment", maintain_order=True):
+        own = {name: cells.filter(pl.col("policy") == name).sort("budget") for name in styles}
+        lines = [mean_line(name, styles[name], "budget", rows) for name, rows in own.items()]
+        budgets = cells["budget"].unique().sort().to_list()
+        panels.append(
+            Panel(
+                budget_axis("budget C", budgets),
+                regret_axis("mean pseudo-regret", lines),
+                lines,
+                title=str(environment),
+            )
+        )
+    keys = [Line(n, s.ink, (), (), dashes=s.dashes) for n, s in styles.items() if s != GREY]
+    keys += other_lines(style.ink for style in styles.values())
+    return Chart(panels, 250, min(3, len(panels)), keys)
 
 
 STEPS = (1.2, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
@@ -353,9 +306,9 @@ def heat_class(relative: float) -> str:
 
 def heat_caption(relative: pl.DataFrame) -> str:
     """Say what the cells are, and of how many runs."""
-    runs = " or ".join(map(count, relative["replications"].unique().sort()))
     return (
-        f"Each cell is one environment, attack and budget: the mean pseudo-regret of {runs} runs "
+        f"Each cell is one environment, attack and budget: the mean pseudo-regret of "
+        f"{_runs(relative)} runs "
         "divided by that of the best policy there. Policies in the order of the leaderboard; of "
         "each attack, the smaller budget is on the left. Empty: not played."
     )
@@ -372,42 +325,40 @@ def heat_plots(relative: pl.DataFrame, policies: Sequence[str]) -> list[Plot]:
         return Plot(
             name=f"heat-{environment}",
             heading=f"Regret relative to the best: {environment}",
-            draw=lambda width: draw_heat(inside, policies, width),
+            chart=None,
             data=lambda: inside,
             description="Pseudo-regret relative to the best policy, policies by cells.",
             caption=heat_caption(inside),
+            draw=lambda width: _draw_heat(inside, policies, width),
         )
 
     return [plot(name) for name in relative["environment"].unique(maintain_order=True)]
 
 
-def draw_heat(inside: pl.DataFrame, policies: Sequence[str], width: float) -> Figure:
-    """Draw the heat map of one environment."""
-    drawing, axes = new_figure(width, 1.6 + 0.115 * len(policies))
-    colours = ListedColormap([LIGHT[f"heat-{step}"] for step in range(len(STEPS) + 1)])
-    norm = BoundaryNorm([1.0, *STEPS, 10 * STEPS[-1]], colours.N)
-    cells = _cells(inside)
-    values = np.full((len(policies), len(cells)), np.nan)
-    for found in inside.iter_rows(named=True):
-        place = cells.index((found["environment"], found["attack"], found["budget"]))
-        values[policies.index(found["policy"]), place] = min(found["relative"], 9 * STEPS[-1])
-    image = axes.pcolormesh(values, cmap=colours, norm=norm, edgecolors="white", lw=0.3)
-    attacks, middles = zip(*_attacks(cells), strict=True)
-    axes.set_yticks(np.arange(len(policies)) + 0.5, list(policies), fontsize=5)
-    axes.set_xticks(middles, attacks, fontsize=5, rotation=45, ha="right")
-    axes.tick_params(length=0)
-    axes.invert_yaxis()
-    axes.spines[:].set_visible(False)
-    bar = drawing.colorbar(image, ax=axes, location="top", shrink=0.9, aspect=40)
-    bar.set_ticks([1.0, *STEPS], labels=[f"{step:g}" for step in (1.0, *STEPS)])
-    bar.set_label(f"mean pseudo-regret in {cells[0][0]}, times the best of the cell")
-    return drawing
+def _draw_heat(inside: pl.DataFrame, policies: Sequence[str], width: float) -> Any:
+    from armrace.reports.figures import Tile, draw_tiles
+
+    columns = _cells(inside)
+    tiles = [
+        Tile(
+            policies.index(each["policy"]),
+            columns.index((each["environment"], each["attack"], each["budget"])),
+            f"heat-{heat_class(each['relative'])[1:]}",
+        )
+        for each in inside.iter_rows(named=True)
+    ]
+    heads = [(middle, attack) for attack, middle in _attacks(columns)]
+    keys = [(f"heat-{step}", words) for step, words in enumerate(_key_words())]
+    return draw_tiles(tiles, policies, heads, len(columns), width, keys)
+
+
+def _key_words() -> list[str]:
+    edges = ["1", *(f"{step:g}" for step in STEPS)]
+    return [*(f"{low} to {high}" for low, high in pairwise(edges)), f"{edges[-1]} and more"]
 
 
 def heat_maps(relative: pl.DataFrame, policies: Sequence[str], caption: str = "") -> Markup:
     """A map of each environment as SVG, below what its colours mean."""
-    edges = ["1", *(f"{step:g}" for step in STEPS)]
-    keys = [*(f"{low} to {high}" for low, high in pairwise(edges)), f"{edges[-1]} and more"]
     maps = []
     for (environment,), inside in relative.group_by("environment", maintain_order=True):
         columns = _cells(inside)
@@ -428,8 +379,8 @@ def heat_maps(relative: pl.DataFrame, policies: Sequence[str], caption: str = ""
                 "cells": drawn,
             }
         )
-    template = templates().get_template("heat.html")
-    return Markup(template.render(keys=keys, maps=maps, policies=policies, caption=caption))
+    template = kit.templates().get_template("heat.html")
+    return Markup(template.render(keys=_key_words(), maps=maps, policies=policies, caption=caption))
 
 
 def _cells(relative: pl.DataFrame) -> list[tuple[str, str, float]]:
@@ -463,7 +414,7 @@ def heat_tables(relative: pl.DataFrame, policies: Sequence[str]) -> list[Markup]
     for environment in relative["environment"].unique(maintain_order=True):
         inside = relative.filter(pl.col("environment") == environment)
         tables.append(
-            fold(f"{environment}: the figures", _heat_table(inside, policies, environment))
+            kit.fold(f"{environment}: the figures", _heat_table(inside, policies, environment))
         )
     return tables
 
@@ -477,10 +428,14 @@ def _heat_table(inside: pl.DataFrame, policies: Sequence[str], environment: str)
     body = []
     for policy in policies:
         values = [found.get((policy, attack, budget)) for _, attack, budget in cells]
-        body.append(row(policy, map(_value, values)))
+        body.append(kit.row(policy, map(_value, values)))
     heads = [f"{attack} {short(budget)}" for _, attack, budget in cells]
-    return table(["policy", *heads], body, f"Relative regret: {environment}", "heat")
+    return kit.table(["policy", *heads], body, f"Relative regret: {environment}", "heat")
 
 
 def _value(relative: float | None) -> Markup:
-    return cell("-", "absent") if relative is None else cell(figure(relative), heat_class(relative))
+    return (
+        kit.cell("-", "absent")
+        if relative is None
+        else kit.cell(figure(relative), heat_class(relative))
+    )

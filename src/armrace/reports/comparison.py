@@ -11,28 +11,14 @@ from armrace.errors import InvalidParameter
 from armrace.forensics.sentences import describe_report
 from armrace.formatting import count
 from armrace.red_team.verdict import describe
-from armrace.reports.comparison_charts import (
+from armrace.reports import kit
+from armrace.reports.charts import Plot
+from armrace.reports.comparison_plots import (
     curves_plot,
     dots_plot,
     has_layers,
     race_plot,
     sweep_plot,
-)
-from armrace.reports.drawing import Plot, plot_figure, plot_section
-from armrace.reports.kit import (
-    cell,
-    document,
-    fold,
-    header,
-    items,
-    line_mark,
-    meanings_list,
-    note,
-    paragraphs,
-    rerun_section,
-    row,
-    section,
-    table,
 )
 from armrace.reports.text import (
     AUDIT_COLUMNS,
@@ -76,17 +62,17 @@ def render_report(
         else comparison_table(comparison, "What each policy loses", few=True)
     )
     sections = [
-        header(title, said, setting, _interruption(first)),
-        Markup("<section>{}{}</section>").format(plot_figure(shown[0]), figures),
-        section("What was compared", [paragraphs([summary])]) if summary else "",
+        kit.header(title, said, setting, _interruption(first)),
+        Markup("<section>{}{}</section>").format(kit.plot_figure(shown[0]), figures),
+        kit.section("What was compared", [kit.paragraphs([summary])]) if summary else "",
         *map(own_worst_section, worst),
         figures_section(comparison, others, verdict_of(comparison) if worst else ""),
         audit_section(comparison),
-        *map(plot_section, shown[1:]),
-        *(plot_section(plot, folded=True) for plot in layers),
+        *map(kit.plot_section, shown[1:]),
+        *(kit.plot_section(plot, folded=True) for plot in layers),
         _rerun_section(command, [comparison]),
     ]
-    return document(title, sections)
+    return kit.document(title, sections)
 
 
 def comparison_plots(
@@ -112,14 +98,14 @@ def render_grid(cells: Sequence[Comparison], title: str, summary: str, command: 
     attacks = dict.fromkeys(parameters(_first(cell).spec["adversary"]) for cell in cells)
     setting = f"{summary} Attacks: {', '.join(attacks)}; {_length(first)}.".lstrip()
     sections = [
-        header(title, "", setting, _interruption(first)),
+        kit.header(title, "", setting, _interruption(first)),
         _overview(cells),
-        *map(plot_section, _sweep_plots(cells)),
+        *map(kit.plot_section, _sweep_plots(cells)),
         *(cell_section(cell, position) for position, cell in enumerate(cells)),
         Markup("<section>{}</section>").format(meanings(*cells)),
         _rerun_section(command, cells),
     ]
-    return document(title, sections)
+    return kit.document(title, sections)
 
 
 def grid_plots(cells: Sequence[Comparison]) -> list[Plot]:
@@ -146,10 +132,10 @@ def _by_attack(cells: Sequence[Comparison]) -> list[dict[float, Comparison]]:
 def _overview(cells: Sequence[Comparison]) -> Markup:
     link = Markup('<a href="#cell-{}">{}</a>')
     rows = [
-        row(link.format(position, cell_name(_first(each).spec)), [cell(each.verdict())])
+        kit.row(link.format(position, cell_name(_first(each).spec)), [kit.cell(each.verdict())])
         for position, each in enumerate(cells)
     ]
-    return section("At a glance", [table(("attack", "verdict"), rows, "At a glance")])
+    return kit.section("At a glance", [kit.table(("attack", "verdict"), rows, "At a glance")])
 
 
 def _first(comparison: Comparison) -> Result:
@@ -172,10 +158,10 @@ def _interruption(result: Result) -> str:
 def _rerun_section(command: str, cells: Sequence[Comparison]) -> Markup:
     try:
         specs = [cell.spec for cell in cells]
-        return rerun_section(command, "armrace.compare(**specification)", specs)
+        return kit.rerun_section(command, "armrace.compare(**specification)", specs)
     except InvalidParameter:  # policies met different attacks
         specs = [result.spec for cell in cells for result in cell.results.values()]
-        return rerun_section(command, "armrace.simulate(**specification)", specs)
+        return kit.rerun_section(command, "armrace.simulate(**specification)", specs)
 
 
 _MEANINGS = {
@@ -204,7 +190,7 @@ def meanings(*comparisons: Comparison) -> Markup:
     }
     if note := refresh_note(*comparisons):
         terms["attack"] = note.removesuffix(".")
-    return meanings_list((name, f"{text}.") for name, text in terms.items())
+    return kit.meanings_list((name, f"{text}.") for name, text in terms.items())
 
 
 def verdict_of(comparison: Comparison) -> str:
@@ -220,21 +206,22 @@ def figures_section(comparison: Comparison, others: Sequence[Comparison], verdic
     attack = cell_name(next(iter(comparison.results.values())).spec)
     figures = comparison_table(comparison)
     explained = meanings(comparison, *others)
-    return section(
+    return kit.section(
         f"All policies under {attack}",
-        [paragraphs([verdict]), figures, _notes(comparison), explained],
+        [kit.paragraphs([verdict]), figures, _notes(comparison), explained],
     )
 
 
 def _notes(comparison: Comparison) -> Markup:
     told = [label for label, r in comparison.results.items() if "corruption" in r.spec["policy"]]
-    return note(f"Told the budget in advance: {', '.join(told)}." if told else "")
+    return kit.note(f"Told the budget in advance: {', '.join(told)}." if told else "")
 
 
 def own_worst_section(comparison: Comparison) -> Markup:
     """Each policy under the worst of the attacks that were tried on it."""
     rows = [
-        row(label, [cell(_attack_in_words(result))]) for label, result in comparison.results.items()
+        kit.row(label, [kit.cell(_attack_in_words(result))])
+        for label, result in comparison.results.items()
     ]
     words = (
         "Each policy meets the attack that costs it most of those that were tried on it: the "
@@ -244,12 +231,14 @@ def own_worst_section(comparison: Comparison) -> Markup:
     )
     label = "Figures under each policy's own worst attack"
     parts = [
-        paragraphs([words]),
+        kit.paragraphs([words]),
         comparison_table(comparison, label),
-        note(never_searched(comparison)),
-        fold("What the attacks do", table(("policy", "attack"), rows, "What the attacks do")),
+        kit.note(never_searched(comparison)),
+        kit.fold(
+            "What the attacks do", kit.table(("policy", "attack"), rows, "What the attacks do")
+        ),
     ]
-    return section("Each policy under its own worst attack", parts)
+    return kit.section("Each policy under its own worst attack", parts)
 
 
 def _attack_in_words(result: Result) -> str:
@@ -265,13 +254,13 @@ def cell_section(comparison: Comparison, position: int) -> Markup:
         curves_plot(comparison, f"curves-{position}"),
     )
     parts = [
-        paragraphs([verdict_of(comparison)]),
+        kit.paragraphs([verdict_of(comparison)]),
         comparison_table(comparison, f"Figures: {name}"),
         _notes(comparison),
         audit_section(comparison, level=3),
-        *(plot_section(plot, 3, folded=True) for plot in plots),
+        *(kit.plot_section(plot, 3, folded=True) for plot in plots),
     ]
-    return section(name, parts, id=f"cell-{position}")
+    return kit.section(name, parts, id=f"cell-{position}")
 
 
 _RANKED = {
@@ -295,10 +284,10 @@ def headline_table(worst: Comparison, shared: Comparison, quiet: Comparison | No
     """What each policy loses under its own worst attack, under the shared one and under none."""
     styles = comparison_styles(shared)
     rows = [
-        row(policy, cells, line_mark(styles[policy]))
+        kit.row(policy, cells, kit.line_mark(styles[policy]))
         for policy, *cells in headlines(worst, shared, quiet)
     ]
-    return table(HEADLINE_COLUMNS, rows, "What each policy loses", "headline")
+    return kit.table(HEADLINE_COLUMNS, rows, "What each policy loses", "headline")
 
 
 def comparison_table(
@@ -318,8 +307,8 @@ def comparison_table(
         texts = [getattr(standing, key) for key in columns]
         cells = [_BEST if text == "best" else text for text in texts]
         title = parameters(comparison.results[name].spec["policy"])
-        rows.append(row(name, cells, line_mark(styles[name]), title))
-    return table(["policy", *columns.values()], rows, label)
+        rows.append(kit.row(name, cells, kit.line_mark(styles[name]), title))
+    return kit.table(["policy", *columns.values()], rows, label)
 
 
 def audit_section(comparison: Comparison, level: int = 2) -> Markup:
@@ -329,9 +318,9 @@ def audit_section(comparison: Comparison, level: int = 2) -> Markup:
         return Markup()
     first = next(iter(comparison.results.values())).audits[0]
     columns = ["policy", *(heading.replace("\n", " ") for heading in AUDIT_COLUMNS.values())]
-    cells = [row(found.policy, found[1:]) for found in rows]
-    parts = [paragraphs([describe_report(first.level)]), table(columns, cells, "Audits")]
+    cells = [kit.row(found.policy, found[1:]) for found in rows]
+    parts = [kit.paragraphs([describe_report(first.level)]), kit.table(columns, cells, "Audits")]
     for label, result in comparison.results.items():
         summary = f"What the audit of {label} says in the first replication"
-        parts.append(fold(summary, items(str(result.audits[0]).splitlines())))
-    return section("What the feedback shows of the attack", parts, level)
+        parts.append(kit.fold(summary, kit.items(str(result.audits[0]).splitlines())))
+    return kit.section("What the feedback shows of the attack", parts, level)

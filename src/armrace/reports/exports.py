@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
-from matplotlib.axes import Axes
 
 from armrace.files import as_path, check_new, write_text
 from armrace.forensics import Audit
@@ -24,17 +23,10 @@ from armrace.online.views import ArmViews
 from armrace.planning import Plan
 from armrace.policies import ArmView
 from armrace.red_team import Verdict
+from armrace.reports import kit
+from armrace.reports.charts import Chart, Plot, draw_svg
 from armrace.reports.comparison import comparison_plots, comparison_table, render_report
-from armrace.reports.comparison_charts import curves_plot, draw_curves, draw_curves_on, draw_layers
-from armrace.reports.drawing import (
-    PAGE_WIDTH,
-    Plot,
-    inline_svg,
-    own_style,
-    save_figure,
-    write_plots,
-)
-from armrace.reports.kit import fold, items, note, notebook_fragment, paragraphs, row, table
+from armrace.reports.comparison_plots import curves_panel, curves_plot, layers_table
 from armrace.reports.planning import plan_plots, plan_setting, plan_table, render_plan
 from armrace.reports.redteam import (
     COLUMNS,
@@ -130,6 +122,8 @@ def write_report(thing: Any, path: str | Path, *, overwrite: bool = False, **wor
 
 def write_figures(thing: Any, folder: Path, *, overwrite: bool = False) -> list[Path]:
     """Write each figure of a result in every format, and its data."""
+    from armrace.reports.figures import write_plots
+
     return write_plots(plots_of(thing), folder, overwrite=overwrite)
 
 
@@ -145,20 +139,25 @@ def default_title(comparison: Comparison) -> str:
 
 def plot(
     comparison: Comparison,
-    target: str | Path | Axes | None = None,
+    target: str | Path | Any = None,
     measure: str | None = None,
     *,
     overwrite: bool = False,
-) -> Axes:
+) -> Any:
     """Draw regret over time on axes, into a file or on a new figure; return the axes."""
+    from matplotlib.axes import Axes
+
+    from armrace.reports.figures import draw_figure, draw_on, own_style, save_figure
+
+    panel = curves_panel(comparison, measure)
     if isinstance(target, Axes):
-        draw_curves_on(target, comparison, measure)
+        draw_on(target, panel)
         return target
     file = None if target is None else as_path(target)
     if file is not None:
         check_new(file, overwrite=overwrite)
     with own_style():
-        drawing = draw_curves(comparison, measure)
+        drawing = draw_figure(Chart([panel]))
         if file is not None:
             save_figure(drawing, file)
     return drawing.axes[0]
@@ -177,7 +176,7 @@ def _(thing: Comparison) -> str:
         f"{default_title(thing)}; budget {count(spec['budget'])}; "
         f"{count(spec['replications'])} x {count(spec['horizon'])} rounds"
     )
-    return notebook_fragment(title, comparison_table(thing) + _picture(curves_plot(thing)))
+    return kit.notebook_fragment(title, comparison_table(thing) + _picture(curves_plot(thing)))
 
 
 @notebook_html.register
@@ -187,35 +186,39 @@ def _(thing: Result) -> str:
 
 @notebook_html.register
 def _(thing: Plan) -> str:
-    words = paragraphs(thing.recommendation.split("\n\n")) + note(plan_setting(thing.question))
+    words = kit.paragraphs(thing.recommendation.split("\n\n")) + kit.note(
+        plan_setting(thing.question)
+    )
     pictures = Markup().join(map(_picture, plan_plots(thing)))
-    return notebook_fragment("A plan", words + plan_table(thing) + pictures)
+    return kit.notebook_fragment("A plan", words + plan_table(thing) + pictures)
 
 
 @notebook_html.register
 def _(thing: Verdict) -> str:
     first, *others = verdict_cells(thing)
-    listed = table(COLUMNS, [row(first, others)], "Figures on held-out seeds")
-    words = paragraphs([thing.sentence(), thing.description])
+    listed = kit.table(COLUMNS, [kit.row(first, others)], "Figures on held-out seeds")
+    words = kit.paragraphs([thing.sentence(), thing.description])
     title = f"The worst attack found on {thing.target.policy.tag()}"
-    return notebook_fragment(title, words + listed + _picture(held_out_plot(thing)))
+    return kit.notebook_fragment(title, words + listed + _picture(held_out_plot(thing)))
 
 
 @notebook_html.register
 def _(thing: Replay) -> str:
-    words = paragraphs([*(each.words for each in thing.policies), *thing.warnings])
+    words = kit.paragraphs([*(each.words for each in thing.policies), *thing.warnings])
     pictures = Markup().join(map(_picture, replay_plots(thing)))
-    return notebook_fragment(f"Replay of {thing.log}", words + note(thing.setting()) + pictures)
+    return kit.notebook_fragment(
+        f"Replay of {thing.log}", words + kit.note(thing.setting()) + pictures
+    )
 
 
 @notebook_html.register
 def _(thing: Verification) -> str:
     rows = [
-        row(claim, (count(len(checks)), str(sum(check.verdict == "fails" for check in checks))))
+        kit.row(claim, (count(len(checks)), str(sum(check.verdict == "fails" for check in checks))))
         for claim, checks in by_claim(thing).items()
     ]
-    listed = table(("claim", "settings", "fail"), rows, "Claims")
-    return notebook_fragment(thing.verdict, listed)
+    listed = kit.table(("claim", "settings", "fail"), rows, "Claims")
+    return kit.notebook_fragment(thing.verdict, listed)
 
 
 @notebook_html.register
@@ -224,23 +227,23 @@ def _(thing: Audit) -> str:
     title = f"Audit after {count(thing.rounds)} rounds: " + (
         f"{alarms} alarm{'s' if alarms > 1 else ''}" if alarms else "no alarm"
     )
-    body = items(str(thing).splitlines())
+    body = kit.items(str(thing).splitlines())
     if alarms:
         rows = [
-            row(str(arm), [figure(bound)])
+            kit.row(str(arm), [figure(bound)])
             for arm, bound in zip(thing.arms, thing.arm_certificates, strict=True)
         ]
-        body += fold(
+        body += kit.fold(
             "Certified changes to the rewards of each arm",
-            table(("arm", "at least"), rows, "Certificates"),
+            kit.table(("arm", "at least"), rows, "Certificates"),
         )
-    return notebook_fragment(title, body)
+    return kit.notebook_fragment(title, body)
 
 
 @notebook_html.register
 def _(thing: LogAudit) -> str:
     title = f"Audit of {thing.log}: {'alarm' if thing.alarmed else 'no alarm'}"
-    return notebook_fragment(title, items(str(thing).splitlines()))
+    return kit.notebook_fragment(title, kit.items(str(thing).splitlines()))
 
 
 @notebook_html.register
@@ -248,22 +251,22 @@ def _(thing: Learner) -> str:
     views = thing.inspect()
     chances = thing.distribution()
     rows = [
-        row(str(arm), (percent(chance), *_totals(views, place)))
+        kit.row(str(arm), (percent(chance), *_totals(views, place)))
         for place, (arm, chance) in enumerate(chances.items())
     ]
     title = f"{thing.policy.tag()}: {count(thing.decisions)} of {count(thing.horizon)} decisions"
-    listed = table(("arm", "next, with", "rewards learned", "mean reward"), rows, "Arms")
-    layers = fold("The layers", _matrix(views)) if _is_layered(views) else Markup()
-    return notebook_fragment(title, listed + layers)
+    listed = kit.table(("arm", "next, with", "rewards learned", "mean reward"), rows, "Arms")
+    layers = kit.fold("The layers", _matrix(views)) if _is_layered(views) else Markup()
+    return kit.notebook_fragment(title, listed + layers)
 
 
 @notebook_html.register
 def _(thing: ArmViews) -> str:
     if _is_layered(thing):
-        return notebook_fragment("Layers by arms", _matrix(thing))
+        return kit.notebook_fragment("Layers by arms", _matrix(thing))
     columns = ("arm", "pulls", "mean", "lower", "upper", "active")
     rows = [
-        row(
+        kit.row(
             thing.names[view.arm],
             (
                 count(view.pulls),
@@ -273,7 +276,7 @@ def _(thing: ArmViews) -> str:
         )
         for view in thing
     ]
-    return notebook_fragment("Arms", table(columns, rows, "Arms"))
+    return kit.notebook_fragment("Arms", kit.table(columns, rows, "Arms"))
 
 
 def _known(number: float | None) -> str:
@@ -296,13 +299,10 @@ def _totals(views: Sequence[ArmView], arm: int) -> tuple[str, str]:
 
 
 def _matrix(views: ArmViews) -> Markup:
-    with own_style():
-        drawing = draw_layers(views, width=PAGE_WIDTH, names=views.names)
-        svg = inline_svg(drawing, "layers", "Layers by arms: mean and pulls of each cell.")
-    return svg + note("Mean and pulls of each arm in each layer; red cells are deleted.")
+    note = "Mean and pulls of each arm in each layer; red cells are deleted."
+    return layers_table(views, views.names) + kit.note(note)
 
 
 def _picture(plot: Plot) -> Markup:
-    with own_style():
-        svg = inline_svg(plot.draw(PAGE_WIDTH), plot.name, plot.description)
-    return svg + note(plot.caption)
+    chart = Markup(plot.html) if plot.chart is None else draw_svg(plot.chart, plot.description)
+    return chart + kit.note(plot.caption)

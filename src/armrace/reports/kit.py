@@ -18,8 +18,8 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from armrace import FIGURES, __version__
-from armrace.reports.colours import Dashes, Style
-from armrace.reports.theme import LIGHT, theme_css, with_variables
+from armrace.reports.charts import NARROW, Plot, draw_svg
+from armrace.reports.theme import Style, theme_css
 
 
 @cache
@@ -47,9 +47,25 @@ def _macro(name: str) -> Callable[..., Markup]:
 
 table, row, cell, section, fold = map(_macro, ("table", "row", "cell", "section", "fold"))
 header, paragraphs, note, items = map(_macro, ("header", "paragraphs", "note", "items"))
-meanings_list, code_block, command_block, plot_element = map(
+meanings_list, code_block, command_block, figure = map(
     _macro, ("meanings_list", "code_block", "command_block", "figure")
 )
+
+
+def plot_figure(plot: Plot) -> Markup:
+    """Render a figure with its caption, drawn for screens and for phones."""
+    if plot.chart is None:
+        return figure(plot.caption, Markup(plot.html))
+    wide = draw_svg(plot.chart, plot.description)
+    return figure(plot.caption, wide, draw_svg(plot.chart, plot.description, NARROW))
+
+
+def plot_section(plot: Plot, level: int = 2, *, folded: bool = False) -> Markup:
+    """Render a figure below its heading."""
+    if not folded:
+        return section(plot.heading, [plot_figure(plot)], level)
+    heading = Markup("<h{0}>{1}</h{0}>").format(level, plot.heading)
+    return Markup("<section>{}</section>").format(fold(heading, plot_figure(plot)))
 
 
 def document(title: str, sections: Iterable[str]) -> str:
@@ -64,7 +80,7 @@ def document(title: str, sections: Iterable[str]) -> str:
         .render(
             title=title,
             digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-            theme=Markup(theme_css()),
+            theme=style_sheet(),
             css=_resource("page.css"),
             script=script,
             sections=[Markup(each) for each in sections if each],
@@ -73,6 +89,11 @@ def document(title: str, sections: Iterable[str]) -> str:
         )
         + "\n"
     )
+
+
+def style_sheet(scope: str = ":root") -> Markup:
+    """Return the theme and the rules of the parts, for pages of every kind."""
+    return Markup(theme_css(scope)) + _resource("kit.css")
 
 
 @cache
@@ -95,13 +116,10 @@ _NOTEBOOK = """
 
 def notebook_fragment(title: str, body: Markup) -> Markup:
     """Return part of a page for a notebook, with the theme in a scope of its own."""
-    style = Markup("<style>{}{}</style>").format(Markup(theme_css(".armrace")), Markup(_NOTEBOOK))
+    style = Markup("<style>{}{}</style>").format(style_sheet(".armrace"), Markup(_NOTEBOOK))
     inside = Markup('<div class="armrace"><p><strong>{}</strong></p>{}</div>')
     return style + inside.format(title, body)
 
-
-_DASHES: dict[Dashes, tuple[int, ...]] = {"-": (), "--": (6, 3), ":": (2, 2), "-.": (6, 2, 2, 2)}
-"""Pixels of line and of gap, in turn; other styles are given as such by themselves."""
 
 _MARK = "display:inline-block;width:24px;height:4px;margin-right:.5rem;vertical-align:middle"
 """Written out, since a notebook does not have the style sheet of the pages."""
@@ -109,15 +127,14 @@ _MARK = "display:inline-block;width:24px;height:4px;margin-right:.5rem;vertical-
 
 def line_mark(style: Style) -> Markup:
     """A short piece of a policy's line, for tables."""
-    line = style.line
-    dashes = line[1] if isinstance(line, tuple) else _DASHES[line]
     position, stops = 0, []
-    for number, length in enumerate(dashes):
-        ink = "transparent" if number % 2 else style.colour
+    for number, length in enumerate(style.dashes):
+        ink = "transparent" if number % 2 else f"var(--{style.ink})"
         stops.append(f"{ink} {position}px {position + length}px")
         position += length
-    fill = f"repeating-linear-gradient(90deg,{','.join(stops)})" if stops else style.colour
-    return Markup(with_variables(f'<span style="{_MARK};background:{fill}"></span>'))
+    gradient = f"repeating-linear-gradient(90deg,{','.join(stops)})"
+    fill = gradient if stops else f"var(--{style.ink})"
+    return Markup(f'<span style="{_MARK};background:{fill}"></span>')
 
 
 _WIDTH, _HEIGHT = 120.0, 14.0
@@ -128,15 +145,13 @@ def interval_mark(low: float, high: float, limit: float) -> Markup:
     first, last = min(0.0, low, limit), max(low, high, limit)
     scale = (_WIDTH - 8) / (last - first) if last > first else 0.0
     left, right, mark = (4 + (value - first) * scale for value in (low, high, limit))
-    ink, line, rule = LIGHT["muted"], LIGHT["line-1"], LIGHT["alarm"]
-    svg = (
+    return Markup(
         f'<svg class="interval" viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" aria-hidden="true">'
-        f'<path d="M2 7H{_WIDTH - 2:g}" style="stroke: {ink}; stroke-width: .5"/>'
-        f'<path d="M{left:.1f} 7H{max(right, left + 2):.1f}" style="stroke: {line}; '
-        f'stroke-width: 5"/><path d="M{mark:.1f} 0V14" style="stroke: {rule}; stroke-width: 1.5"/>'
+        f'<path d="M2 7H{_WIDTH - 2:g}" stroke="var(--muted)" stroke-width=".5"/>'
+        f'<path d="M{left:.1f} 7H{max(right, left + 2):.1f}" stroke="var(--line-1)" '
+        f'stroke-width="5"/><path d="M{mark:.1f} 0V14" stroke="var(--alarm)" stroke-width="1.5"/>'
         "</svg>"
     )
-    return Markup(with_variables(svg))
 
 
 def rerun_section(

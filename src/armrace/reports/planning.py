@@ -8,40 +8,22 @@ from typing import Any
 import numpy as np
 import polars as pl
 from markupsafe import Markup
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from armrace.formatting import count, days_in_figures, days_in_words, figure, percent, short
 from armrace.planning import Plan, Question, budget_levels
 from armrace.planning.plans import COVERED
-from armrace.reports.colours import GREY, Style, choose_styles
-from armrace.reports.drawing import (
-    PAGE_WIDTH,
-    End,
+from armrace.reports import kit
+from armrace.reports.charts import (
+    Chart,
+    Panel,
     Plot,
-    floor_regrets,
-    is_narrow,
-    label_measure,
-    name_lines,
-    new_figure,
-    plot_section,
-    scale_budgets,
-    scale_regrets,
-    tidy,
+    Sign,
+    budget_axis,
+    mean_line,
+    regret_axis,
 )
-from armrace.reports.kit import (
-    document,
-    fold,
-    header,
-    line_mark,
-    meanings_list,
-    rerun_section,
-    row,
-    section,
-    table,
-)
-from armrace.reports.theme import LIGHT
+from armrace.reports.text import BUDGET_LABEL, measure_label
+from armrace.reports.theme import GREY, Style, choose_styles
 from armrace.statistics import mean_interval
 
 _COLUMNS = {
@@ -68,15 +50,15 @@ def render_plan(plan: Plan, command: str = "") -> str:
     question = plan.to_builtins()["question"]
     seed = f"{question['replications']} replications of each; seed {question['seed']}."
     sections = [
-        header("A plan", plan.recommendation, f"{plan_setting(plan.question)} {seed}"),
-        section("Policies", [plan_table(plan), _meanings()]),
-        *map(plot_section, plan_plots(plan)),
+        kit.header("A plan", plan.recommendation, f"{plan_setting(plan.question)} {seed}"),
+        kit.section("Policies", [plan_table(plan), _meanings()]),
+        *map(kit.plot_section, plan_plots(plan)),
         _figures_section(plan),
-        rerun_section(
+        kit.rerun_section(
             command, "from armrace.planning import plan; plan(**specification)", [question]
         ),
     ]
-    return document("a plan", sections)
+    return kit.document("a plan", sections)
 
 
 def plan_plots(plan: Plan) -> list[Plot]:
@@ -148,18 +130,18 @@ def plan_table(plan: Plan) -> Markup:
     rows = []
     for found, cells in zip(plan.table.iter_rows(named=True), plan_cells(plan), strict=True):
         name = found["policy"]
-        rows.append(row(name, (*cells[1:], found["proven"]), line_mark(styles[name])))
-    return table(list(_COLUMNS), rows, "Policies")
+        rows.append(kit.row(name, (*cells[1:], found["proven"]), kit.line_mark(styles[name])))
+    return kit.table(list(_COLUMNS), rows, "Policies")
 
 
 def _meanings() -> Markup:
-    return meanings_list((name, f"{text}.") for name, text in _COLUMNS.items() if text)
+    return kit.meanings_list((name, f"{text}.") for name, text in _COLUMNS.items() if text)
 
 
 def _figures_section(plan: Plan) -> Markup:
     columns = ("policy", "attack", "C", "spent", "right", "mean", "p95", "max", "decided (95%)")
     rows = [
-        row(
+        kit.row(
             found["policy"],
             (
                 found["attack"],
@@ -178,18 +160,35 @@ def _figures_section(plan: Plan) -> Markup:
         "Each policy under each attack at each budget: corruption spent, runs that ended right, "
         "pseudo-regret, rounds until a decision"
     )
-    listed = table(columns, rows, "Each policy under each attack")
-    return section("All figures", [fold(summary, listed)])
-
-
-_LEAST = 1.0
-"""Smaller regrets are drawn at this height, since a logarithmic axis has no zero."""
+    listed = kit.table(columns, rows, "Each policy under each attack")
+    return kit.section("All figures", [kit.fold(summary, listed)])
 
 
 def survival_plot(plan: Plan, styles: Mapping[str, Style]) -> Plot:
-    """Describe the figure of a plan."""
+    """Describe the mean pseudo-regret under the costliest attack; a cross marks a lost policy."""
+    data, question = survival_data(plan), plan.question
+    lost_at = dict(plan.table.select("policy", "lost_at").iter_rows())
+    lines, crosses = [], []
+    for name, style in styles.items():
+        own = data.filter(pl.col("policy") == name)
+        lines.append(mean_line(name, style, "budget", own, marker="o"))
+        if lost_at[name] is not None:
+            lost = own.filter(pl.col("budget") == lost_at[name])
+            crosses.append(mean_line("", style, "budget", lost, marker="x", width=0))
+    budgets = data["budget"].unique().sort().to_list()
+    levels = [0.0, *budget_levels(question.horizon, 0.0)]
+    suspected = question.suspected
+    axis = budget_axis(
+        f"{BUDGET_LABEL}, logarithmic except at 0", budgets, [b for b in budgets if b in levels]
+    )
+    panel = Panel(
+        axis,
+        regret_axis(measure_label("pseudo_regret", "mean "), lines),
+        [*lines, *crosses],
+        signs=[Sign(f"suspected: {short(suspected)}", suspected)] if suspected else [],
+    )
     caption = (
-        f"Mean pseudo-regret of {count(plan.question.replications)} runs with its 95% interval, "
+        f"Mean pseudo-regret of {count(question.replications)} runs with its 95% interval, "
         "against the budget C, under the attack that costs most there; both axes are logarithmic "
         "except at C = 0. A cross "
         "marks the budget at which the policy is lost; larger ones are not tried with it, except "
@@ -200,8 +199,8 @@ def survival_plot(plan: Plan, styles: Mapping[str, Style]) -> Plot:
     return Plot(
         name="survival",
         heading="Regret against corruption",
-        draw=lambda width: draw_survival(plan, styles, width),
-        data=lambda: survival_data(plan),
+        chart=Chart([panel]),
+        data=lambda: data,
         description="Mean pseudo-regret of each policy against the corruption budget.",
         caption=caption,
     )
@@ -220,59 +219,3 @@ def survival_data(plan: Plan) -> pl.DataFrame:
         low=pl.Series([low for low, _ in ends], dtype=pl.Float64),
         high=pl.Series([high for _, high in ends], dtype=pl.Float64),
     )  # fmt: skip
-
-
-def draw_survival(plan: Plan, styles: Mapping[str, Style], width: float = PAGE_WIDTH) -> Figure:
-    """Mean pseudo-regret under the costliest attack; a cross marks where a policy is lost."""
-    drawing, axes = new_figure(width, 4.8 if width == PAGE_WIDTH else 1.15 * width)
-    worst = survival_data(plan).with_columns(pl.col("mean", "low", "high").clip(lower_bound=_LEAST))
-    lost_at = dict(plan.table.select("policy", "lost_at").iter_rows())
-    for name, style in styles.items():
-        _draw_policy(axes, worst.filter(pl.col("policy") == name), style, lost_at[name])
-    scale_regrets(axes, float(worst["low"].to_numpy().min()), float(worst["high"].to_numpy().max()))
-    floor_regrets(axes, worst["mean"].to_list(), worst["low"].to_list())
-    _mark_budgets(axes, worst["budget"].unique().sort().to_list(), plan.question)
-    axes.set_ylabel(label_measure("pseudo_regret", "mean ", broken=is_narrow(axes)))
-    tidy(axes)
-    last = worst.sort("budget").group_by("policy").last()
-    ends = [
-        End(mean, name, styles[name], budget)
-        for name, budget, mean in last.select("policy", "budget", "mean").iter_rows()
-        if styles[name] != GREY
-    ]
-    name_lines(axes, float(worst["budget"].to_numpy().max()), ends, others=GREY in styles.values())
-    return drawing
-
-
-def _draw_policy(axes: Axes, own: pl.DataFrame, style: Style, lost_at: float | None) -> None:
-    ink, order = style.colour, 1.5 if style == GREY else 2
-    mean, low, high = own["mean"], own["low"], own["high"]
-    axes.errorbar(
-        own["budget"], mean, yerr=(mean - low, high - mean), color=ink, ls=style.line, lw=1.5,
-        marker="o", ms=3, elinewidth=1.0, capsize=2, zorder=order,
-    )  # fmt: skip
-    if lost_at is None:
-        return
-    lost = own.filter(pl.col("budget") == lost_at)
-    axes.plot(lost["budget"], lost["mean"], color=ink, lw=0, marker="x", ms=9, mew=2, zorder=3)
-
-
-def _mark_budgets(axes: Axes, budgets: list[float], question: Question) -> None:
-    """Label the round budgets on the axis, and mark the suspected one by a vertical line."""
-    if not any(budgets):
-        axes.xaxis.set_major_locator(FixedLocator([0.0]))
-        axes.xaxis.set_minor_locator(NullLocator())
-        return
-    scale_budgets(axes, budgets)
-    levels = [0.0, *budget_levels(question.horizon, 0.0)]
-    labelled = [budget for budget in budgets if budget in levels]
-    axes.xaxis.set_major_locator(FixedLocator(labelled))
-    axes.xaxis.set_major_formatter(FixedFormatter([short(budget) for budget in labelled]))
-    suspected = question.suspected
-    if suspected:
-        axes.axvline(suspected, color=LIGHT["muted"], lw=0.9, ls="--", zorder=1)
-        axes.annotate(
-            f"suspected: {short(suspected)}", (suspected, 1), xycoords=("data", "axes fraction"),
-            xytext=(0, 3), textcoords="offset points", fontsize="small", color=LIGHT["muted"],
-            ha="center",
-        )  # fmt: skip

@@ -9,42 +9,25 @@ import msgspec
 import numpy as np
 import polars as pl
 from markupsafe import Markup
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from armrace.formatting import count, figure, percent, span
-from armrace.red_team.verdict import CAUTION, HeldOut, Verdict
-from armrace.reports.colours import Style, style_of
-from armrace.reports.drawing import (
-    PAGE_WIDTH,
-    End,
+from armrace.red_team.verdict import CAUTION, Verdict
+from armrace.reports import kit
+from armrace.reports.charts import (
+    Bar,
+    Chart,
+    Line,
+    Panel,
     Plot,
-    floor_regrets,
-    is_narrow,
-    label_measure,
-    name_lines,
-    new_figure,
-    plot_section,
-    scale_budgets,
-    scale_regrets,
-    shorten_ticks,
-    tidy,
+    Sign,
+    budget_axis,
+    linear_axis,
+    mean_line,
+    regret_axis,
+    row_axis,
 )
-from armrace.reports.kit import (
-    code_block,
-    command_block,
-    document,
-    fold,
-    header,
-    note,
-    paragraphs,
-    rerun_section,
-    row,
-    section,
-    table,
-)
-from armrace.reports.text import MEASURE_NAMES
-from armrace.reports.theme import LIGHT
+from armrace.reports.text import BUDGET_LABEL, MEASURE_NAMES, measure_label
+from armrace.reports.theme import Style, style_of
 
 COLUMNS = (
     "budget",
@@ -80,17 +63,16 @@ def verdict_cells(verdict: Verdict) -> list[str]:
 def render_redteam(verdicts: Sequence[Verdict], command: str = "") -> str:
     """Render the page as HTML; the verdicts differ in the budget alone."""
     name = verdicts[0].target.policy.tag()
-    curve = [worst_curve_plot(verdicts)] if len(verdicts) > 1 else []
     sections = [
-        header(
+        kit.header(
             f"Worst attacks on {name}",
             "\n\n".join(verdict.sentence() for verdict in verdicts),
             _setting(verdicts),
         ),
-        *map(plot_section, curve),
+        *map(kit.plot_section, redteam_plots(verdicts)[: -len(verdicts)]),
         _table_section(verdicts),
         *(_attack_section(verdict) for verdict in verdicts),
-        rerun_section(
+        kit.rerun_section(
             command,
             "armrace.redteam(**specification)",
             [redteam_specification(verdict) for verdict in verdicts],
@@ -98,7 +80,7 @@ def render_redteam(verdicts: Sequence[Verdict], command: str = "") -> str:
             words="The same verdicts, bit for bit, on any machine",
         ),
     ]
-    return document(f"worst attacks on {name}", sections)
+    return kit.document(f"worst attacks on {name}", sections)
 
 
 def redteam_specification(verdict: Verdict) -> dict[str, Any]:
@@ -139,14 +121,14 @@ def _setting(verdicts: Sequence[Verdict]) -> str:
 
 
 def _table_section(verdicts: Sequence[Verdict]) -> Markup:
-    rows = [row(first, others) for first, *others in map(verdict_cells, verdicts)]
+    rows = [kit.row(first, others) for first, *others in map(verdict_cells, verdicts)]
     words = (
         f"Figures on held-out seeds; {CAUTION}. The factor compares with the best built-in attack "
         "on the same seeds. Searched / held-out divides what the search saw of the attack by what "
         "it achieved on held-out seeds: the part above 1 was luck."
     )
-    listed = table(COLUMNS, rows, "Figures at each budget")
-    return section("Figures", [listed, note(words)])
+    listed = kit.table(COLUMNS, rows, "Figures at each budget")
+    return kit.section("Figures", [listed, kit.note(words)])
 
 
 def _attack_section(verdict: Verdict) -> Markup:
@@ -155,36 +137,19 @@ def _attack_section(verdict: Verdict) -> Markup:
     seen = ", counted by what was seen" if verdict.target.sees_arm else ""
     data = msgspec.json.format(msgspec.json.encode(verdict.attack.to_builtins()), indent=2)
     parts = [
-        paragraphs([f"{verdict.description} It spent {spent} of the budget{seen}."]),
-        command_block(verdict.command) if verdict.command else "",
-        fold("The attack as data", code_block(data.decode())),
-        plot_section(held_out_plot(verdict), 3),
+        kit.paragraphs([f"{verdict.description} It spent {spent} of the budget{seen}."]),
+        kit.command_block(verdict.command) if verdict.command else "",
+        kit.fold("The attack as data", kit.code_block(data.decode())),
+        kit.plot_section(held_out_plot(verdict), 3),
     ]
-    return section(name, parts)
-
-
-_LEAST = 1.0
+    return kit.section(name, parts)
 
 
 def worst_curve_plot(verdicts: Sequence[Verdict]) -> Plot:
-    """Describe the worst regret found against the budget."""
-    measure = MEASURE_NAMES[verdicts[0].target.measure]
-    budgets = ", ".join(figure(verdict.target.budget) for verdict in verdicts)
-    return Plot(
-        name="worst",
-        heading=f"Worst {measure} against the budget",
-        draw=lambda width: draw_worst(verdicts, width),
-        data=lambda: _curve_data(verdicts),
-        description=f"Mean {measure} under the worst attack found at the budgets {budgets}.",
-        caption=f"Means of {count(verdicts[0].held_out.replications)} runs on held-out seeds with "
-        "their 95% intervals. A policy that is robust "
-        "stays near the line 2C: an attacker who makes two arms look exchanged costs the learner C "
-        "on the way in and C on the way out.",
-    )
-
-
-def _curve_data(verdicts: Sequence[Verdict]) -> pl.DataFrame:
-    return pl.DataFrame(
+    """Describe the worst regret found against the budget, with the lines 2C and "all lost"."""
+    target = verdicts[0].target
+    budgets = [verdict.target.budget for verdict in verdicts]
+    data = pl.DataFrame(
         [
             {"budget": verdict.target.budget, "attack": name, "mean": found.mean,
              "low": found.low, "high": found.high, "p95": found.p95, "max": found.max}
@@ -195,124 +160,82 @@ def _curve_data(verdicts: Sequence[Verdict]) -> pl.DataFrame:
             )
         ]
     )  # fmt: skip
-
-
-def draw_worst(verdicts: Sequence[Verdict], width: float = PAGE_WIDTH) -> Figure:
-    """Draw the worst regret found against the budget, with the lines 2C and "all lost"."""
-    drawing, axes = new_figure(width, 4.2 if width == PAGE_WIDTH else 1.1 * width)
-    target = verdicts[0].target
-    budgets = [verdict.target.budget for verdict in verdicts]
-    ink = style_of(target.policy.tag()).colour
-    found = [verdict.held_out for verdict in verdicts]
-    rivals = [verdict.builtin_held_out for verdict in verdicts]
-    upper = [_positive(each.p95) for each in found]
-    axes.plot(budgets, upper, color=ink, ls=":", lw=1.4)
-    ends = [
-        _draw_means(axes, budgets, found, "worst found, mean", Style(ink)),
-        End(upper[-1], "worst found, p95", Style(ink, ":")),
-        _draw_means(axes, budgets, rivals, "best built-in, mean", Style(LIGHT["muted"], "--")),
+    style, found = style_of(target.policy.tag()), pl.col("attack") == "worst found"
+    worst, rivals = data.filter(found), data.filter(~found)
+    tail = worst.select("budget", mean="p95", low="p95", high="p95")
+    lines = [
+        mean_line("worst found, mean", Style(style.ink), "budget", worst),
+        mean_line("worst found, p95", Style(style.ink, (2, 2)), "budget", tail, marker=""),
+        mean_line("best built-in, mean", Style("muted", (6, 3)), "budget", rivals),
     ]
     if target.measure == "pseudo_regret":
-        doubled, all_lost = [2 * budget for budget in budgets], target.all_lost()
-        axes.plot(budgets, doubled, color=LIGHT["ink"], lw=0.9)
-        axes.plot(budgets, [all_lost] * len(budgets), color=LIGHT["alarm"], lw=0.9)
-        ends += [
-            End(doubled[-1], "2C", Style(LIGHT["ink"])),
-            End(all_lost, "all lost", Style(LIGHT["alarm"])),
+        lines += [
+            Line("2C", "ink", budgets, [2 * budget for budget in budgets], width=1.0),
+            Line("all lost", "alarm", budgets, [target.all_lost()] * len(budgets), width=1.0),
         ]
-    heights = [_positive(each.low) for each in (*found, *rivals)]
-    scale_regrets(axes, min(heights), max(target.all_lost(), *(each.high for each in found)))
-    floor_regrets(axes, [_positive(each.mean) for each in (*found, *rivals)], heights)
-    scale_budgets(axes, budgets)
-    axes.set_ylabel(label_measure(target.measure))
-    tidy(axes)
-    name_lines(axes, budgets[-1], ends)
-    return drawing
-
-
-def _draw_means(
-    axes: Axes, budgets: list[float], found: list[HeldOut], label: str, style: Style
-) -> End:
-    """Draw means with their intervals, and return the end of their line."""
-    means = np.array([_positive(each.mean) for each in found])
-    below = means - [_positive(each.low) for each in found]
-    above = np.array([_positive(each.high) for each in found]) - means
-    axes.errorbar(
-        budgets, means, yerr=(below, above), color=style.colour, ls=style.line, marker="o", ms=3.5,
-        lw=1.5, capsize=2,
-    )  # fmt: skip
-    return End(float(means[-1]), label, style)
-
-
-def _positive(height: float) -> float:
-    """A height on a logarithmic axis, which has no zero."""
-    return max(_LEAST, height)
+    measure = MEASURE_NAMES[target.measure]
+    panel = Panel(
+        budget_axis(f"{BUDGET_LABEL}, logarithmic", budgets),
+        regret_axis(measure_label(target.measure), lines),
+        lines,
+    )
+    return Plot(
+        name="worst",
+        heading=f"Worst {measure} against the budget",
+        chart=Chart([panel]),
+        data=lambda: data,
+        description=f"Mean {measure} under the worst attack found at the budgets "
+        f"{', '.join(map(figure, budgets))}.",
+        caption=f"Means of {count(verdicts[0].held_out.replications)} runs on held-out seeds with "
+        "their 95% intervals. A policy that is robust "
+        "stays near the line 2C: an attacker who makes two arms look exchanged costs the learner C "
+        "on the way in and C on the way out.",
+    )
 
 
 def held_out_plot(verdict: Verdict) -> Plot:
     """Describe the held-out replications of the worst attack and of the best built-in one."""
-    measure = MEASURE_NAMES[verdict.target.measure]
-    budget = figure(verdict.target.budget)
+    target, rival = verdict.target, verdict.builtin.tag()
+    measure, budget = MEASURE_NAMES[target.measure], figure(target.budget)
+    rows = (
+        ("worst found", verdict.held_out, style_of(target.policy.tag()).ink),
+        (rival, verdict.builtin_held_out, "muted"),
+    )
+    shaken = np.random.default_rng(0).uniform(-0.22, 0.22, len(verdict.held_out.sample))
+    clouds = [
+        Line("", ink, found.sample, [height + aside for aside in shaken], width=0, marker=".")
+        for height, (_, found, ink) in enumerate(rows)
+    ]
+    bars = [
+        Bar(height, "ink", found.mean, found.low, found.high, marker="D", hollow=True)
+        for height, (_, found, _) in enumerate(rows)
+    ]
+    ends = [end for _, found, _ in rows for end in (*found.sample, found.low, found.high)]
+    marks = {"2C": 2 * target.budget, "all lost": target.all_lost()}
+    signs = [
+        Sign(words, place)
+        for words, place in marks.items()
+        if target.measure == "pseudo_regret" and 0.6 * min(ends) <= place <= 1.6 * max(ends)
+    ]
+    ends += [sign.x or 0.0 for sign in signs]
+    room = 0.03 * (max(ends) - min(ends)) or 1.0
+    axis = linear_axis(measure_label(target.measure), min(ends) - room, max(ends) + room)
+    panel = Panel(axis, row_axis([name for name, _, _ in rows]), clouds, bars, signs)
     return Plot(
-        name=f"held-out-{verdict.target.budget:g}",
+        name=f"held-out-{target.budget:g}",
         heading=f"Held-out runs with a budget of {budget}",
-        draw=lambda width: draw_held_out(verdict, width),
-        data=lambda: _held_out_data(verdict),
+        chart=Chart([panel], 190),
+        data=lambda: pl.DataFrame(
+            [
+                {"attack": name, "replication": number, target.measure: value}
+                for name, found, _ in rows
+                for number, value in enumerate(found.sample)
+            ]
+        ),
         description=f"The {measure} of each held-out run under the worst attack found and under "
-        f"{verdict.builtin.tag()}. {verdict.sentence()}",
+        f"{rival}. {verdict.sentence()}",
         caption=f"Each dot is the {measure} of one of {count(verdict.held_out.replications)} runs "
         "on seeds that took no part in the search; "
         "the diamond is the mean and the bar its 95% interval. Dots are moved up and down at "
         "random so that they can be told apart.",
     )
-
-
-def _held_out_data(verdict: Verdict) -> pl.DataFrame:
-    samples = {
-        "worst found": verdict.held_out.sample,
-        verdict.builtin.tag(): verdict.builtin_held_out.sample,
-    }
-    return pl.DataFrame(
-        [
-            {"attack": name, "replication": number, verdict.target.measure: value}
-            for name, sample in samples.items()
-            for number, value in enumerate(sample)
-        ]
-    )
-
-
-def draw_held_out(verdict: Verdict, width: float = PAGE_WIDTH) -> Figure:
-    """Draw every held-out run as a dot, and the means with their intervals."""
-    drawing, axes = new_figure(width, 2.3)
-    ink = style_of(verdict.target.policy.tag()).colour
-    rows = (
-        ("worst found", verdict.held_out, ink),
-        (verdict.builtin.tag(), verdict.builtin_held_out, LIGHT["muted"]),
-    )
-    shaken = np.random.default_rng(0)
-    for height, (_, found, colour) in enumerate(rows):
-        places = height + shaken.uniform(-0.22, 0.22, len(found.sample))
-        axes.plot(found.sample, places, "o", color=colour, ms=2.5, alpha=0.35, mew=0)
-        mean, low, high = found.mean, found.low, found.high
-        axes.plot([low, high], [height] * 2, color=LIGHT["ink"], lw=1.6)
-        axes.plot(mean, height, "D", color=LIGHT["ink"], mfc=LIGHT["paper"], ms=5)
-    marks = {"2C": 2 * verdict.target.budget, "all lost": verdict.target.all_lost()}
-    highest = max(verdict.held_out.max, verdict.builtin_held_out.max)
-    if verdict.target.measure == "pseudo_regret":
-        for words, place in marks.items():
-            if place <= 1.6 * highest:
-                axes.axvline(place, color=LIGHT["rule-strong"], lw=0.9, ls="--", zorder=1)
-                axes.annotate(
-                    words, (place, 1), xycoords=("data", "axes fraction"), xytext=(0, 2),
-                    textcoords="offset points", ha="center", color=LIGHT["muted"], fontsize="small",
-                )  # fmt: skip
-    names = [name.replace("-", "-\n", 1) if is_narrow(axes) else name for name, _, _ in rows]
-    axes.set_yticks([0, 1], names)
-    axes.set_ylim(1.5, -0.5)
-    shorten_ticks(axes, "x")
-    axes.set_xlabel(label_measure(verdict.target.measure))
-    tidy(axes)
-    axes.grid(False, axis="y")
-    axes.spines["left"].set_visible(False)
-    axes.tick_params(axis="y", length=0, labelcolor=LIGHT["ink"])
-    return drawing

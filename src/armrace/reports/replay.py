@@ -6,26 +6,13 @@ from typing import Any
 
 import polars as pl
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
 from armrace.formatting import count, figure, percent, span
 from armrace.offline import ESTIMATORS, PolicyReplay, Replay
 from armrace.offline.results import AS_LOGGED
-from armrace.reports.colours import style_of
-from armrace.reports.drawing import PAGE_WIDTH, Plot, new_figure, plot_section, tidy
-from armrace.reports.kit import (
-    cell,
-    document,
-    header,
-    items,
-    meanings_list,
-    note,
-    rerun_section,
-    row,
-    section,
-    table,
-)
-from armrace.reports.theme import LIGHT
+from armrace.reports import kit
+from armrace.reports.charts import Bar, Chart, Panel, Plot, linear_axis, row_axis
+from armrace.reports.theme import style_of
 
 _MEANINGS = {
     "rejection replay": "The mean reward of the rounds that the policy played on rows where it "
@@ -45,12 +32,12 @@ def render_replay(found: Replay, command: str = "") -> str:
     """Render the page as HTML."""
     title = f"Replay of {found.log}"
     verdicts = "\n\n".join(each.words for each in found.policies)
-    return document(
+    return kit.document(
         "a replay",
         [
-            header(title, verdicts, found.setting(), " ".join(found.warnings)),
+            kit.header(title, verdicts, found.setting(), " ".join(found.warnings)),
             _estimates_section(found),
-            *map(plot_section, replay_plots(found)),
+            *map(kit.plot_section, replay_plots(found)),
             _arms_section(found),
             _attacks_section(found),
             _rows_section(found),
@@ -67,21 +54,7 @@ def replay_plots(found: Replay) -> list[Plot]:
         f"of at most {figure(found.level)} each; a grey mark is the mean of the log itself. An "
         "empty point marks too little data to conclude anything."
     )
-    return [
-        Plot(
-            name="replay",
-            heading="Policies beside the log",
-            draw=lambda width: draw_replay(found, width),
-            data=lambda: replay_data(found),
-            description="Estimated mean reward of each policy with its interval.",
-            caption=caption,
-        )
-    ]
-
-
-def replay_data(found: Replay) -> pl.DataFrame:
-    """One row per policy and form of the log: the last of its estimates, beside the log's mean."""
-    return pl.DataFrame(
+    data = pl.DataFrame(
         [
             {
                 "policy": each.policy,
@@ -96,26 +69,28 @@ def replay_data(found: Replay) -> pl.DataFrame:
         ],
         infer_schema_length=None,
     )
-
-
-def draw_replay(found: Replay, width: float = PAGE_WIDTH) -> Figure:
-    """Draw the best estimate of each policy with its interval, beside the log's own mean."""
-    drawing, axes = new_figure(width, 1.2 + 0.35 * len(found.policies))
-    for place, each in enumerate(replay_data(found).iter_rows(named=True)):
-        colour = style_of(each["policy"]).colour
-        axes.plot(each["log"], place, "|", color=LIGHT["muted"], ms=14, mew=2)
-        if each["mean"] is None:
-            continue
-        axes.plot([each["low"], each["high"]], [place, place], color=colour, lw=1.6)
-        # A hollow mark warns of an estimate that rests on too few rows to conclude anything.
-        fill = colour if each["enough"] else LIGHT["paper"]
-        axes.plot(each["mean"], place, "o", color=colour, mfc=fill, ms=5)
-    axes.set_yticks(range(len(found.policies)), [_name(each) for each in found.policies])
-    axes.set_ylim(len(found.policies) - 0.4, -0.6)
-    axes.set_xlabel("mean reward a round")
-    tidy(axes)
-    axes.grid(False, axis="y")
-    return drawing
+    bars = []
+    for place, each in enumerate(data.iter_rows(named=True)):
+        bars.append(Bar(place, "muted", each["log"], marker="|"))
+        if each["mean"] is not None:
+            # A hollow mark warns of an estimate that rests on too few rows to conclude anything.
+            ends = (each["low"], each["high"])
+            ink, hollow = style_of(each["policy"]).ink, not each["enough"]
+            bars.append(Bar(place, ink, each["mean"], *ends, hollow=hollow))
+    known = [value for name in ("mean", "low", "high", "log") for value in data[name].drop_nulls()]
+    room = 0.04 * (max(known) - min(known)) or 0.1
+    axis = linear_axis("mean reward a round", min(known) - room, max(known) + room)
+    names = [_name(each) for each in found.policies]
+    return [
+        Plot(
+            name="replay",
+            heading="Policies beside the log",
+            chart=Chart([Panel(axis, row_axis(names), bars=bars)], 62 + 30 * len(names)),
+            data=lambda: data,
+            description="Estimated mean reward of each policy with its interval.",
+            caption=caption,
+        )
+    ]
 
 
 def _name(each: PolicyReplay) -> str:
@@ -126,7 +101,7 @@ def _estimates_section(found: Replay) -> Markup:
     columns = ["policy", "rounds", "estimator", "mean", "interval", "effective rows"]
     warned = any(estimate.warning for each in found.policies for estimate in each.estimates)
     rows = [
-        row(
+        kit.row(
             _name(each),
             (
                 count(round(each.rounds)),
@@ -134,15 +109,15 @@ def _estimates_section(found: Replay) -> Markup:
                 "-" if estimate.value is None else figure(estimate.value),
                 f"{span(estimate.low, estimate.high)} ({estimate.method})",
                 figure(estimate.rows),
-                *([cell(estimate.warning)] if warned else []),
+                *([kit.cell(estimate.warning)] if warned else []),
             ),
         )
         for each in found.policies
         for estimate in each.estimates
     ]
-    meanings = meanings_list(_MEANINGS.items(), "What the estimators mean")
+    meanings = kit.meanings_list(_MEANINGS.items(), "What the estimators mean")
     headings = [*columns, "warning"] if warned else columns
-    return section("Estimates", [table(headings, rows, "estimates"), meanings])
+    return kit.section("Estimates", [kit.table(headings, rows, "estimates"), meanings])
 
 
 def _arms_section(found: Replay) -> Markup:
@@ -150,7 +125,7 @@ def _arms_section(found: Replay) -> Markup:
     own = [each for each in found.policies if each.form == AS_LOGGED]
     columns = ("arm", "rows", "mean reward", *(f"share of {each.policy}" for each in own))
     rows = [
-        row(
+        kit.row(
             found.arms[arm],
             (
                 count(found.arm_rows[arm]),
@@ -161,8 +136,8 @@ def _arms_section(found: Replay) -> Markup:
         for arm in shown
     ]
     more = len(found.arms) - len(shown)
-    left_out = note(f"And {count(more)} arms that paid less." if more > 0 else "")
-    return section("Arms", [table(columns, rows, "arms"), left_out])
+    left_out = kit.note(f"And {count(more)} arms that paid less." if more > 0 else "")
+    return kit.section("Arms", [kit.table(columns, rows, "arms"), left_out])
 
 
 def _attacks_section(found: Replay) -> Markup:
@@ -171,7 +146,7 @@ def _attacks_section(found: Replay) -> Markup:
         return Markup()
     columns = ("policy", "attack", "budget", "spent", "seen by the policy")
     rows = [
-        row(
+        kit.row(
             _name(each),
             (
                 str(attack.specification["name"]),
@@ -187,11 +162,11 @@ def _attacks_section(found: Replay) -> Markup:
         "learned forged ones. Of arms that a row does not show, the attack sees the reward of "
         "their latest row."
     )
-    return section("Attacks", [table(columns, rows, "attacks"), note(words)])
+    return kit.section("Attacks", [kit.table(columns, rows, "attacks"), kit.note(words)])
 
 
 def _rows_section(found: Replay) -> Markup:
-    return section("Rows of the log", [items(found.row_report.sentences())])
+    return kit.section("Rows of the log", [kit.items(found.row_report.sentences())])
 
 
 def replay_specification(found: Replay) -> dict[str, Any]:
@@ -202,7 +177,7 @@ def replay_specification(found: Replay) -> dict[str, Any]:
 
 def _rerun_section(found: Replay, command: str) -> Markup:
     log = "frame" if found.log == "data frame" else repr(found.log)
-    return rerun_section(
+    return kit.rerun_section(
         command,
         f"armrace.replay({log}, **specification)",
         [replay_specification(found)],

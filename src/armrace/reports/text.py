@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from armrace.formatting import count, figure, listed, percent, span
 from armrace.red_team.library import was_searched
-from armrace.reports.colours import Style, choose_styles, style_of
+from armrace.reports.theme import Style, choose_styles
 from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.experiment import refresh_words
 from armrace.specification import display_name
@@ -93,6 +93,18 @@ MEASURE_NAMES = {
     "corruption": "attack spent",
 }
 """The ledger's measures as headings."""
+
+BUDGET_LABEL = "budget C of the attack in rewards"
+
+
+def measure_label(measure: str, kind: str = "") -> str:
+    """Return the label of an axis, with its unit.
+
+    >>> measure_label("pseudo_regret", "mean ")
+    'mean pseudo-regret (in rewards)'
+    """
+    return f"{kind}{MEASURE_NAMES[measure]} (in rewards)"
+
 
 LEADERBOARD_COLUMNS = {
     "attacked": "attacked",
@@ -211,11 +223,6 @@ def _excesses(comparison: Comparison) -> dict[str, str]:
 def comparison_styles(comparison: Comparison) -> dict[str, Style]:
     """The style of each policy in the plots of the comparison."""
     return choose_styles(list(comparison.results), comparison.table()["policy"].to_list())
-
-
-def all_styles(comparison: Comparison) -> dict[str, Style]:
-    """The style of each policy where all can be in colour, such as rows of their own."""
-    return {label: style_of(label) for label in comparison.results}
 
 
 AUDIT_COLUMNS = {

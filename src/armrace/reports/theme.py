@@ -1,16 +1,23 @@
-"""The design tokens of all pages: colours for light and dark, type, spacing.
+"""The design of all pages: colours for light and dark, type, spacing, and the style of each policy.
 
-Pages use them as CSS variables (:func:`theme_css`), figures as colours (:data:`LIGHT`). A figure
-is drawn once, in the colours for light; on a page every colour of the theme is written as a
-variable with that colour as its fallback (:func:`with_variables`), so that figures turn dark
-together with the text around them. This module imports no plotting library, so that a server can
-use it.
+Pages use the colours as CSS variables (:func:`theme_css`), and charts name them, so that they turn
+dark together with the text around them; figures for papers use :data:`LIGHT`. This module imports
+no plotting library, so that a server can use it.
+
+Every policy of the library has a fixed style: seven colours times five line styles, so that lines
+are told apart by colour-blind readers and in black and white too. The policies that are compared
+most often are solid; a policy that is not listed here takes the next style that is free. Other
+policies, such as a user's, get a style from their name.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from armrace.policies import POLICIES
 
 LIGHT: Mapping[str, str] = {
     "paper": "#ffffff",
@@ -50,7 +57,6 @@ LIGHT: Mapping[str, str] = {
     "heat-ink-low": "#1f2329",
     "heat-ink-high": "#fffffe",
 }
-"""Every colour is different, so that a colour of a figure leads back to its name."""
 
 DARK: Mapping[str, str] = {
     "paper": "#14171b",
@@ -115,8 +121,6 @@ _SHAPES: Mapping[str, str] = {
 }
 """Type, spacing and widths; ``measure`` is the longest line of prose."""
 
-_NAMES = {colour: name for name, colour in LIGHT.items()}
-
 
 def variables(tokens: Mapping[str, str]) -> str:
     """Return declarations of CSS variables.
@@ -142,21 +146,6 @@ def theme_css(scope: str = ":root") -> str:
     )
 
 
-def with_variables(svg: str) -> str:
-    """Replace the theme's colours in an SVG by variables, with the colour as the fallback.
-
-    >>> with_variables('<path style="stroke: #1a70ce; fill: #123456"/>')
-    '<path style="stroke: var(--line-1, #1a70ce); fill: #123456"/>'
-    """
-
-    def variable(found: re.Match[str]) -> str:
-        colour = found.group(0)
-        name = _NAMES.get(colour)
-        return f"var(--{name}, {colour})" if name else colour
-
-    return re.sub(r"#[0-9a-f]{6}\b", variable, svg)
-
-
 def spread(heights: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Move ascending heights apart to at least ``gap``, between two ends if they fit.
 
@@ -173,3 +162,93 @@ def spread(heights: Sequence[float], gap: float, low: float, high: float) -> lis
         places[index] = min(places[index], limit)
         limit = places[index] - gap
     return places
+
+
+_FIXED = (
+    "multi-layer-race", "ucb1", "optimistic-log-barrier", "tsallis-inf", "sharp-race", "thompson",
+    "kl-ucb",
+    "guarded", "moss", "log-barrier", "exp3", "exp3-plus-plus", "thompson-cf", "kl-ucb-cf",
+    "fast-slow-race", "robust-ucb", "lb-inf", "exp3p", "active-arm-elimination", "sapo", "sao",
+    "best-of-all-worlds", "rucb", "lb-inf-v", "exp3-ix", "enlarged-arm-elimination", "barbat",
+    "barbar",
+    "broad", "crucb",
+)  # fmt: skip
+"""Seven policies for each line style, in the order of the colours."""
+
+_FAMILIAR = _FIXED[:4]
+"""Drawn in colour whenever they are present: a race, an index policy, and two leaders."""
+
+MOST_IN_COLOUR = 8
+"""A plot of more lines is unreadable; the others are drawn in grey."""
+
+
+class Style(NamedTuple):
+    """How a policy's line is drawn."""
+
+    ink: str
+    """The name of a colour."""
+    dashes: tuple[int, ...] = ()
+    """Pixels of line and of gap, in turn."""
+
+
+OTHERS_INK = "context"
+GREY = Style(OTHERS_INK)
+"""For lines that are only there for comparison."""
+
+_DASHES = ((), (6, 3), (2, 2), (6, 2, 2, 2), (8, 2, 1, 2, 1, 2))
+_STYLES = tuple(Style(ink, dashes) for dashes in _DASHES for ink in SERIES)
+
+
+def style_of(label: str, taken: Iterable[Style] = ()) -> Style:
+    """The style of a policy, or another one if others have ``taken`` it.
+
+    A policy with parameters keeps the colour of the policy if one of its line styles is free.
+
+    >>> style_of("ucb1") == style_of("ucb1 (alpha=2.0)")
+    True
+    >>> style_of("ucb1 (alpha=2.0)", taken=[style_of("ucb1")])
+    Style(ink='line-2', dashes=(6, 3))
+    """
+    first = _first_choice(label)
+    order = [*_STYLES[first:], *_STYLES[:first]]
+    order = sorted(order, key=lambda style: style.ink != _STYLES[first].ink)
+    used = set(taken)
+    return next((style for style in order if style not in used), order[0])
+
+
+def _first_choice(label: str) -> int:
+    """Return the place of a style that depends on the name alone, in every process."""
+    name = label.split(" ", maxsplit=1)[0]
+    if name in _own_places():
+        return _own_places()[name]
+    solid = len(SERIES)
+    return solid + zlib.crc32(label.encode()) % (len(_STYLES) - solid)
+
+
+@cache
+def _own_places() -> dict[str, int]:
+    """The place of the style of each policy of the library."""
+    shipped = [name for name, each in POLICIES.items() if each.__module__.startswith("armrace.")]
+    names = [*_FIXED, *(name for name in shipped if name not in _FIXED)]
+    return {name: place for place, name in enumerate(names) if place < len(_STYLES)}
+
+
+def choose_styles(labels: Sequence[str], best_first: Sequence[str]) -> dict[str, Style]:
+    """The style of each label; of many, only the familiar ones and the best are in colour.
+
+    >>> choose_styles(["exp3", "ucb1"], best_first=["ucb1", "exp3"])["exp3"] == style_of("exp3")
+    True
+    >>> many = [f"policy-{i}" for i in range(9)] + ["ucb1"]
+    >>> found = choose_styles(many, best_first=many)
+    >>> [label for label, style in found.items() if style == GREY]
+    ['policy-7', 'policy-8']
+    """
+    chosen = list(labels)
+    if len(labels) > MOST_IN_COLOUR:
+        familiar = [label for label in labels if label.split(" ")[0] in _FAMILIAR]
+        chosen = list(dict.fromkeys([*familiar, *best_first]))[:MOST_IN_COLOUR]
+    found: dict[str, Style] = {}
+    # Policies with a style of their own come first, so that no other one can take it.
+    for label in sorted(chosen, key=lambda label: (label not in _own_places(), label)):
+        found[label] = style_of(label, found.values())
+    return {label: found.get(label, GREY) for label in labels}

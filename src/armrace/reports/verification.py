@@ -7,37 +7,13 @@ from itertools import groupby
 
 import polars as pl
 from markupsafe import Markup
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import NullLocator
 
 from armrace import __version__
 from armrace.formatting import count, figure, percent, span
-from armrace.reports.colours import COLOURS, Style, style_of
-from armrace.reports.drawing import (
-    PAGE_WIDTH,
-    Plot,
-    add_legend,
-    empty_figure,
-    label_measure,
-    legend_lines,
-    plot_section,
-    shorten_ticks,
-    tidy,
-)
-from armrace.reports.kit import (
-    cell,
-    document,
-    header,
-    interval_mark,
-    paragraphs,
-    rerun_section,
-    row,
-    section,
-    table,
-)
-from armrace.reports.theme import LIGHT
+from armrace.reports import kit
+from armrace.reports.charts import Chart, Line, Panel, Plot, log_axis, mean_line, regret_axis
+from armrace.reports.text import measure_label
+from armrace.reports.theme import SERIES, Style, style_of
 from armrace.verification import Check, Verification
 from armrace.verification.asymptotics import Curve
 
@@ -58,13 +34,13 @@ _COLUMNS = (
 def render_verification(found: Verification, command: str = "") -> str:
     """Render the page as HTML."""
     sections = [
-        header("The theorems, tried", found.verdict, _setting(found)),
+        kit.header("The theorems, tried", found.verdict, _setting(found)),
         _overview(found),
-        *map(plot_section, verification_plots(found)),
+        *map(kit.plot_section, verification_plots(found)),
         *_sections(found),
-        rerun_section(command, _PYTHON, [found.settings]),
+        kit.rerun_section(command, _PYTHON, [found.settings]),
     ]
-    return document("verification", sections)
+    return kit.document("verification", sections)
 
 
 def verification_plots(found: Verification) -> list[Plot]:
@@ -120,26 +96,26 @@ def _overview(found: Verification) -> Markup:
     for position, (claim, checks) in enumerate(by_claim(found).items()):
         failed = sum(check.verdict == "fails" for check in checks)
         cells = (count(len(checks)), count(sum(check.runs for check in checks)))
-        outcome = cell(f"{failed} fail", "fails") if failed else "holds"
+        outcome = kit.cell(f"{failed} fail", "fails") if failed else "holds"
         name = Markup('<a href="#claim-{}">{}</a>').format(position, claim)
-        rows.append(row(name, [*cells, outcome], kind="claim"))
-    listed = table(("claim", "settings", "runs", "verdict"), rows, "At a glance")
-    return section("At a glance", [listed])
+        rows.append(kit.row(name, [*cells, outcome], kind="claim"))
+    listed = kit.table(("claim", "settings", "runs", "verdict"), rows, "At a glance")
+    return kit.section("At a glance", [listed])
 
 
 def _sections(found: Verification) -> list[Markup]:
     sections = []
     for position, (claim, checks) in enumerate(by_claim(found).items()):
         measures = " or ".join(dict.fromkeys(check.measure for check in checks))
-        listed = table(_COLUMNS, map(_row, checks), f"Claim {position + 1}")
-        parts = [paragraphs([f"Interval of: {measures}."]), listed]
-        sections.append(section(heading(claim), parts, id=f"claim-{position}"))
+        listed = kit.table(_COLUMNS, map(_row, checks), f"Claim {position + 1}")
+        parts = [kit.paragraphs([f"Interval of: {measures}."]), listed]
+        sections.append(kit.section(heading(claim), parts, id=f"claim-{position}"))
     return sections
 
 
 def _row(check: Check) -> Markup:
     failed = check.verdict == "fails"
-    return row(
+    return kit.row(
         check.policy,
         (
             check.theorem,
@@ -147,9 +123,9 @@ def _row(check: Check) -> Markup:
             count(check.failures),
             short_interval(check),
             figure(check.limit),
-            Markup("<td>{}</td>").format(interval_mark(*check.interval, check.limit)),
-            cell(check.verdict, "fails") if failed else check.verdict,
-            cell(check.setting),
+            Markup("<td>{}</td>").format(kit.interval_mark(*check.interval, check.limit)),
+            kit.cell(check.verdict, "fails") if failed else check.verdict,
+            kit.cell(check.setting),
         ),
     )
 
@@ -158,23 +134,8 @@ _TITLES = {"T": "rounds T, without corruption", "C": "corruption C, at a trillio
 
 
 def growth_plot(curves: Sequence[Curve]) -> Plot:
-    """Describe the figure of the asymptotic form of ``armrace verify``."""
-    powers = "; ".join(f"{curve.policy} {exponent_words(curve)}" for curve in curves)
-    return Plot(
-        name="growth",
-        heading="Growth on the paper's axes",
-        draw=lambda width: draw_growth(curves, width),
-        data=lambda: growth_data(curves),
-        description="Mean pseudo-regret of each race against rounds and against corruption, with "
-        "its bound.",
-        caption=f"Dots are means of {curves[0].runs} runs with their 95% intervals, dashes the "
-        f"bounds of the theorems; all axes are logarithmic. Fitted powers: {powers}.",
-    )
-
-
-def growth_data(curves: Sequence[Curve]) -> pl.DataFrame:
-    """One row per race, axis and point."""
-    return pl.DataFrame(
+    """Describe the figure of the asymptotic form: means with dots, bounds as dashes."""
+    data = pl.DataFrame(
         [
             {"policy": curve.policy, "axis": curve.axis, "point": point, "mean": mean,
              "low": low, "high": high, "bound": bound}
@@ -184,56 +145,46 @@ def growth_data(curves: Sequence[Curve]) -> pl.DataFrame:
             )
         ]
     )  # fmt: skip
-
-
-def draw_growth(curves: Sequence[Curve], width: float = PAGE_WIDTH) -> Figure:
-    """Means as lines with dots, bounds as dashes, both axes logarithmic."""
-    policies = list(dict.fromkeys(curve.policy for curve in curves))
-    styles = _solid_styles(policies)
-    needed = [axis for axis in _TITLES if any(curve.axis == axis for curve in curves)]
-    beside = width == PAGE_WIDTH
-    shape = (1, len(needed)) if beside else (len(needed), 1)
-    drawing = empty_figure(width, 4.6 if beside else 0.6 + 2.6 * len(needed))
-    panels = drawing.subplots(*shape, squeeze=False, sharey=True).ravel()
-    for axes, axis in zip(panels, needed, strict=True):
-        for curve in curves:
-            if curve.axis == axis:
-                _draw(axes, curve, styles[curve.policy].colour)
-        _label(axes, _TITLES[axis])
-    for axes in panels[: 1 if beside else None]:
-        axes.set_ylabel(label_measure("pseudo_regret", "mean ", broken=not beside))
-    bound = Line2D([], [], color=LIGHT["muted"], lw=1.0, ls="--", label="its bound")
-    add_legend(drawing, [*legend_lines(styles), bound], above=True)
-    return drawing
+    styles = _solid_styles(list(dict.fromkeys(curve.policy for curve in curves)))
+    drawn: dict[str, list[Line]] = {}
+    for curve in curves:
+        own = (pl.col("policy") == curve.policy) & (pl.col("axis") == curve.axis)
+        style = styles[curve.policy]
+        lines = drawn.setdefault(curve.axis, [])
+        lines.append(mean_line(curve.policy, style, "point", data.filter(own)))
+        bounds = list(curve.bounds)
+        lines.append(Line("", style.ink, curve.points, bounds, dashes=(6, 3), width=1.0))
+    height = regret_axis(
+        measure_label("pseudo_regret", "mean "), [line for each in drawn.values() for line in each]
+    )
+    panels = []
+    for axis in (each for each in _TITLES if each in drawn):
+        points = [point for line in drawn[axis] for point in line.x]
+        rounds = log_axis(_TITLES[axis], 0.8 * min(points), 1.25 * max(points))
+        panels.append(Panel(rounds, height, drawn[axis]))
+    keys = [Line(name, style.ink, (), ()) for name, style in styles.items()]
+    keys.append(Line("its bound", "muted", (), (), dashes=(6, 3), width=1.0))
+    powers = "; ".join(f"{curve.policy} {exponent_words(curve)}" for curve in curves)
+    return Plot(
+        name="growth",
+        heading="Growth on the paper's axes",
+        chart=Chart(panels, columns=len(panels), keys=keys),
+        data=lambda: data,
+        description="Mean pseudo-regret of each race against rounds and against corruption, with "
+        "its bound.",
+        caption=f"Dots are means of {curves[0].runs} runs with their 95% intervals, dashes the "
+        f"bounds of the theorems; all axes are logarithmic. Fitted powers: {powers}.",
+    )
 
 
 def _solid_styles(policies: Sequence[str]) -> dict[str, Style]:
     """Give every race a colour of its own, since dashes mean bounds here; its usual one if free."""
     found: dict[str, Style] = {}
-    for name in sorted(policies, key=lambda name: style_of(name).line != "-"):
-        used = {style.colour for style in found.values()}
-        wanted = [style_of(name).colour, *COLOURS]
+    for name in sorted(policies, key=lambda name: style_of(name).dashes != ()):
+        used = {style.ink for style in found.values()}
+        wanted = [style_of(name).ink, *SERIES]
         found[name] = Style(next((each for each in wanted if each not in used), wanted[0]))
     return {name: found[name] for name in policies}
-
-
-def _draw(axes: Axes, curve: Curve, ink: str) -> None:
-    below = [mean - low for mean, (low, _) in zip(curve.means, curve.intervals, strict=True)]
-    above = [high - mean for mean, (_, high) in zip(curve.means, curve.intervals, strict=True)]
-    axes.errorbar(
-        curve.points, curve.means, yerr=(below, above), color=ink, lw=1.6, marker="o", ms=3,
-        elinewidth=1.0, capsize=2,
-    )  # fmt: skip
-    axes.plot(curve.points, curve.bounds, color=ink, lw=1.0, ls="--")
-
-
-def _label(axes: Axes, title: str) -> None:
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel(title)
-    shorten_ticks(axes, "x", "y")
-    axes.xaxis.set_minor_locator(NullLocator())
-    tidy(axes)
 
 
 def exponent_words(curve: Curve) -> str:
