@@ -35,7 +35,7 @@ from armrace.extending import (
 from armrace.formatting import figure
 from armrace.red_team.search import builtin_attacks, initial_candidates, search
 from armrace.red_team.target import EFFORTS, Journal, Ratings, Stage, seed_of
-from armrace.reports.redteam import render_redteam
+from armrace.reports.checks import render_redteam
 
 
 def same(one, other):

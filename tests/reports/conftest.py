@@ -15,11 +15,9 @@ from armrace.planning import Plan, plan
 from armrace.red_team import Verdict, redteam
 from armrace.red_team.target import EFFORTS
 from armrace.reports.arena import render_arena
+from armrace.reports.checks import render_redteam, render_verification
 from armrace.reports.comparison import render_grid, render_report
-from armrace.reports.planning import render_plan
-from armrace.reports.redteam import render_redteam
-from armrace.reports.replay import render_replay
-from armrace.reports.verification import render_verification
+from armrace.reports.studies import render_plan, render_replay
 from armrace.simulation import Comparison
 from armrace.simulation.arena import Grid, run_arena
 from armrace.verification import Verification, verify

@@ -21,13 +21,16 @@ from armrace.kernels.laws import Law
 from armrace.limits import Limits
 from armrace.red_team.target import EFFORTS
 from armrace.reports.arena import arena_plots, render_arena
+from armrace.reports.checks import (
+    redteam_plots,
+    redteam_specification,
+    render_redteam,
+    render_verification,
+)
 from armrace.reports.comparison import comparison_plots, render_report
 from armrace.reports.exports import page_of, plots_of
 from armrace.reports.figures import write_plots
-from armrace.reports.planning import render_plan
-from armrace.reports.redteam import redteam_plots, redteam_specification, render_redteam
-from armrace.reports.replay import replay_specification
-from armrace.reports.verification import render_verification
+from armrace.reports.studies import render_plan, replay_specification
 from armrace.simulation import Comparison
 from armrace.simulation.storage import load_comparison
 from reports.conftest import GRID, TINY, Results

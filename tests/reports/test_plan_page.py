@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from armrace.planning import Plan, plan
-from armrace.reports.planning import plan_plots, plan_setting, render_plan
+from armrace.reports.studies import plan_plots, plan_setting, render_plan
 from reports.test_page import assert_only_own_script, outline
 
 ASKED: dict[str, Any] = {

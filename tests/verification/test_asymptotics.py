@@ -7,7 +7,7 @@ import pytest
 
 from armrace import verification
 from armrace.policies import SharpRace
-from armrace.reports.verification import render_verification
+from armrace.reports.checks import render_verification
 from armrace.verification.asymptotics import CORRUPTIONS, HORIZONS, asymptotic_series
 from armrace.verification.forms import FULL
 from armrace.verification.guarantees import make_subject

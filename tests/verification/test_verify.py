@@ -10,7 +10,7 @@ import armrace
 from armrace.cli.main import run
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.policies import MultiLayerRace, Ucb1
-from armrace.reports.verification import render_verification
+from armrace.reports.checks import render_verification
 from armrace.statistics import clopper_pearson
 from armrace.verification import ERROR_PROBABILITY, Verification, verify
 from armrace.verification.checks import (

@@ -294,7 +294,7 @@ def _answer(question: Question, executor: Executor | None, workers: int | None) 
 
 
 def _write_files(page: Path, figures: Path | None, found: Plan) -> None:
-    from armrace.reports.planning import plan_plots, render_plan
+    from armrace.reports.studies import plan_plots, render_plan
 
     write_page(page, render_plan(found, command(found.question)))
     if figures is not None:

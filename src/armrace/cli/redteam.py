@@ -115,7 +115,7 @@ def redteam(
     """
     from armrace.cli.tables import print_verdict
     from armrace.red_team import redteam as search
-    from armrace.reports.redteam import redteam_plots, render_redteam
+    from armrace.reports.checks import redteam_plots, render_redteam
     from armrace.simulation.scenarios import told_the_budget
 
     rounds = whole("horizon", horizon or "")

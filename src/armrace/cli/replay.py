@@ -148,11 +148,11 @@ def replay(
     if json != STANDARD_OUTPUT:
         print_replay(found)
     if report is not None:
-        from armrace.reports.replay import render_replay
+        from armrace.reports.studies import render_replay
 
         write_page(report, render_replay(found, _command()))
     if figures is not None:
-        from armrace.reports.replay import replay_plots
+        from armrace.reports.studies import replay_plots
 
         write_figures(figures, replay_plots(found))
 

@@ -229,14 +229,14 @@ def _print_comparison(comparison: Comparison) -> None:
         "p95\n(rank)", "attack\nspent", *(["loss\nover\ntime"] if drawn else []),
     )  # fmt: skip
     for row in standings(comparison):
-        result = comparison.results[row.policy]
+        result = comparison.results[row["policy"]]
         table.add_row(
-            row.policy,
-            row.mean,
-            half_width(comparison, row.policy),
-            row.excess,
-            f"{row.p95} ({row.rank_p95})",
-            row.corruption,
+            row["policy"],
+            row["mean"],
+            half_width(comparison, row["policy"]),
+            row["excess"],
+            f"{row['p95']} ({row['rank_p95']})",
+            row["corruption"],
             *([loss_over_time(result, comparison.measure)] if drawn else []),
         )
     print_tables(table)
@@ -302,7 +302,7 @@ _PLAN_COLUMNS = (
 
 def print_plan(plan: Plan) -> None:
     """Print the question, one row per policy, and the recommendation."""
-    from armrace.reports.planning import plan_cells, plan_setting
+    from armrace.reports.studies import plan_cells, plan_setting
 
     console = Console(highlight=False)
     console.print(f"[dim]{escape(plan_setting(plan.question))}[/dim]\n")
@@ -354,7 +354,7 @@ _CLAIM_COLUMNS = ("policy", "runs", "failures", "interval", "limit", "verdict", 
 
 def print_verification(found: Verification) -> None:
     """Print a table per claim, with a row per experiment, and the outcome; failures are bold."""
-    from armrace.reports.verification import by_claim, exponent_words, heading, short_interval
+    from armrace.reports.checks import by_claim, exponent_words, heading, short_interval
 
     console = Console(highlight=False)
     for claim, checks in by_claim(found).items():

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from armrace.cli.tables import new_table, print_tables
 from armrace.formatting import count, figure
-from armrace.reports.verification import by_claim, exponent_words, heading, short_interval
+from armrace.reports.checks import by_claim, exponent_words, heading, short_interval
 from armrace.verification import Verification
 
 _COLUMNS = ("policy", "runs", "failures", "interval", "limit", "verdict", "setting")

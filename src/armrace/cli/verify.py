@@ -102,7 +102,7 @@ def verify(
     if report is not None:
         _write_report(report, found, _command(quick, asymptotic, chosen, number))
     if figures is not None:
-        from armrace.reports.verification import verification_plots
+        from armrace.reports.checks import verification_plots
 
         write_figures(figures, verification_plots(found))
     if not found.holds:
@@ -147,7 +147,7 @@ def _print(found: Verification) -> None:
 
 
 def _write_report(page: Path, found: Verification, command: str) -> None:
-    from armrace.reports.verification import render_verification
+    from armrace.reports.checks import render_verification
 
     write_page(page, render_verification(found, command))
 

@@ -125,21 +125,19 @@ def _worst_found_section(worst: pl.DataFrame, styles: dict[str, Style]) -> Marku
         "more than half of all there is to lose."
     )
     cells = [
-        kit.row(
+        (
             found["policy"],
-            (
-                found["environment"],
-                figure(found["budget"]),
-                f"{figure(found['mean'])} ± {figure(found['high'] - found['mean'])}",
-                figure(found["p95"]),
-                figure(found["largest"]),
-                kit.cell(found["description"]),
-            ),
+            found["environment"],
+            figure(found["budget"]),
+            f"{figure(found['mean'])} ± {figure(found['high'] - found['mean'])}",
+            figure(found["p95"]),
+            figure(found["largest"]),
+            kit.cell(found["description"]),
         )
         for found in worst.sort("environment", "budget", "mean").iter_rows(named=True)
     ]
     columns = ("policy", "environment", "budget", "mean", "p95", "max", "attack")
-    every = kit.table(columns, cells, "Every cell searched")
+    every = kit.listing(columns, cells, "Every cell searched")
     standings = kit.table(["policy", *WORST_COLUMNS.values()], rows, "Worst found")
     parts = [
         kit.paragraphs([worst_verdict(board)]),
@@ -183,13 +181,14 @@ def _worst_section(figures: pl.DataFrame) -> Markup:
         "times the best",
         "best there",
     )
-    listed = kit.table(columns, map(_worst_row, worst_cases(figures).to_dicts()), "Worst cases")
+    listed = kit.listing(columns, map(_worst_row, worst_cases(figures).to_dicts()), "Worst cases")
     words = "Where each policy does worst, relative to the best policy of the cell."
     return kit.section("Worst cases", [kit.paragraphs([words]), listed])
 
 
-def _worst_row(found: dict[str, Any]) -> Markup:
-    texts = (
+def _worst_row(found: dict[str, Any]) -> Sequence[str]:
+    return (
+        found["policy"],
         found["environment"],
         found["attack"],
         count(found["budget"]),
@@ -197,15 +196,11 @@ def _worst_row(found: dict[str, Any]) -> Markup:
         figure(found["relative"]),
         found["best"],
     )
-    return kit.row(found["policy"], texts)
 
 
 def _environments_section(grid: Grid) -> Markup:
-    rows = [
-        kit.row(name, [kit.cell(_arms(ENVIRONMENTS_OF_THE_ARENA[name]))])
-        for name in grid.environments
-    ]
-    listed = kit.table(("environment", "arms"), rows, "Environments")
+    rows = [(name, kit.cell(_arms(ENVIRONMENTS_OF_THE_ARENA[name]))) for name in grid.environments]
+    listed = kit.listing(("environment", "arms"), rows, "Environments")
     return kit.section("Environments", [listed])
 
 

@@ -132,10 +132,10 @@ def _by_attack(cells: Sequence[Comparison]) -> list[dict[float, Comparison]]:
 def _overview(cells: Sequence[Comparison]) -> Markup:
     link = Markup('<a href="#cell-{}">{}</a>')
     rows = [
-        kit.row(link.format(position, cell_name(_first(each).spec)), [kit.cell(each.verdict())])
+        (link.format(position, cell_name(_first(each).spec)), kit.cell(each.verdict()))
         for position, each in enumerate(cells)
     ]
-    return kit.section("At a glance", [kit.table(("attack", "verdict"), rows, "At a glance")])
+    return kit.section("At a glance", [kit.listing(("attack", "verdict"), rows, "At a glance")])
 
 
 def _first(comparison: Comparison) -> Result:
@@ -220,8 +220,7 @@ def _notes(comparison: Comparison) -> Markup:
 def own_worst_section(comparison: Comparison) -> Markup:
     """Each policy under the worst of the attacks that were tried on it."""
     rows = [
-        kit.row(label, [kit.cell(_attack_in_words(result))])
-        for label, result in comparison.results.items()
+        (label, kit.cell(_attack_in_words(result))) for label, result in comparison.results.items()
     ]
     words = (
         "Each policy meets the attack that costs it most of those that were tried on it: the "
@@ -235,7 +234,7 @@ def own_worst_section(comparison: Comparison) -> Markup:
         comparison_table(comparison, label),
         kit.note(never_searched(comparison)),
         kit.fold(
-            "What the attacks do", kit.table(("policy", "attack"), rows, "What the attacks do")
+            "What the attacks do", kit.listing(("policy", "attack"), rows, "What the attacks do")
         ),
     ]
     return kit.section("Each policy under its own worst attack", parts)
@@ -303,8 +302,8 @@ def comparison_table(
         columns |= {key: name for key, name in MEASURE_NAMES.items() if key != comparison.measure}
     rows = []
     for standing in standings(comparison):
-        name = standing.policy
-        texts = [getattr(standing, key) for key in columns]
+        name = standing["policy"]
+        texts = [standing[key] for key in columns]
         cells = [_BEST if text == "best" else text for text in texts]
         title = parameters(comparison.results[name].spec["policy"])
         rows.append(kit.row(name, cells, kit.line_mark(styles[name]), title))
@@ -318,8 +317,7 @@ def audit_section(comparison: Comparison, level: int = 2) -> Markup:
         return Markup()
     first = next(iter(comparison.results.values())).audits[0]
     columns = ["policy", *(heading.replace("\n", " ") for heading in AUDIT_COLUMNS.values())]
-    cells = [kit.row(found.policy, found[1:]) for found in rows]
-    parts = [kit.paragraphs([describe_report(first.level)]), kit.table(columns, cells, "Audits")]
+    parts = [kit.paragraphs([describe_report(first.level)]), kit.listing(columns, rows, "Audits")]
     for label, result in comparison.results.items():
         summary = f"What the audit of {label} says in the first replication"
         parts.append(kit.fold(summary, kit.items(str(result.audits[0]).splitlines())))

@@ -6,7 +6,7 @@ with the same renderers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import singledispatch
 from pathlib import Path
 from typing import Any
@@ -25,18 +25,26 @@ from armrace.policies import ArmView
 from armrace.red_team import Verdict
 from armrace.reports import kit
 from armrace.reports.charts import Chart, Plot, draw_svg
-from armrace.reports.comparison import comparison_plots, comparison_table, render_report
-from armrace.reports.comparison_plots import curves_panel, curves_plot, layers_table
-from armrace.reports.planning import plan_plots, plan_setting, plan_table, render_plan
-from armrace.reports.redteam import (
+from armrace.reports.checks import (
     COLUMNS,
+    by_claim,
     held_out_plot,
     redteam_plots,
     render_redteam,
+    render_verification,
     verdict_cells,
+    verification_plots,
 )
-from armrace.reports.replay import render_replay, replay_plots
-from armrace.reports.verification import by_claim, render_verification, verification_plots
+from armrace.reports.comparison import comparison_plots, comparison_table, render_report
+from armrace.reports.comparison_plots import curves_panel, curves_plot, layers_table
+from armrace.reports.studies import (
+    plan_plots,
+    plan_setting,
+    plan_table,
+    render_plan,
+    render_replay,
+    replay_plots,
+)
 from armrace.simulation import Comparison, Result
 from armrace.specification import display_name
 from armrace.verification import Verification
@@ -45,71 +53,37 @@ _MOST_NAMED = 4
 """A title of more policies would not fit a line."""
 
 
-@singledispatch
+_PAGES: dict[type, Callable[..., str]] = {
+    Comparison: lambda found, title=None, **words: render_report(
+        found, default_title(found) if title is None else title, **words
+    ),
+    Plan: render_plan,
+    Verdict: lambda found: render_redteam([found]),
+    Verification: render_verification,
+    Replay: render_replay,
+}
+_PLOTS: dict[type, Callable[[Any], list[Plot]]] = {
+    Comparison: comparison_plots,
+    Result: lambda found: comparison_plots(Comparison([found])),
+    Plan: plan_plots,
+    Verdict: lambda found: redteam_plots([found]),
+    Verification: verification_plots,
+    Replay: replay_plots,
+}
+
+
 def page_of(thing: Any, **words: Any) -> str:
     """Render the page of a comparison, a plan, a verdict, a verification or a replay."""
-    raise TypeError(f"there is no page of a {type(thing).__name__}.")
+    if type(thing) not in _PAGES:
+        raise TypeError(f"there is no page of a {type(thing).__name__}.")
+    return _PAGES[type(thing)](thing, **words)
 
 
-@singledispatch
 def plots_of(thing: Any) -> list[Plot]:
     """Return all figures of a comparison, a plan, a verdict, a verification or a replay."""
-    raise TypeError(f"there are no figures of a {type(thing).__name__}.")
-
-
-@page_of.register
-def _(thing: Comparison, *, title: str | None = None, **words: Any) -> str:
-    return render_report(thing, default_title(thing) if title is None else title, **words)
-
-
-@plots_of.register
-def _(thing: Comparison) -> list[Plot]:
-    return comparison_plots(thing)
-
-
-@plots_of.register
-def _(thing: Result) -> list[Plot]:
-    return comparison_plots(Comparison([thing]))
-
-
-@page_of.register
-def _(thing: Plan) -> str:
-    return render_plan(thing)
-
-
-@plots_of.register
-def _(thing: Plan) -> list[Plot]:
-    return plan_plots(thing)
-
-
-@page_of.register
-def _(thing: Verdict) -> str:
-    return render_redteam([thing])
-
-
-@plots_of.register
-def _(thing: Verdict) -> list[Plot]:
-    return redteam_plots([thing])
-
-
-@page_of.register
-def _(thing: Verification) -> str:
-    return render_verification(thing)
-
-
-@plots_of.register
-def _(thing: Verification) -> list[Plot]:
-    return verification_plots(thing)
-
-
-@page_of.register
-def _(thing: Replay) -> str:
-    return render_replay(thing)
-
-
-@plots_of.register
-def _(thing: Replay) -> list[Plot]:
-    return replay_plots(thing)
+    if type(thing) not in _PLOTS:
+        raise TypeError(f"there are no figures of a {type(thing).__name__}.")
+    return _PLOTS[type(thing)](thing)
 
 
 def write_report(thing: Any, path: str | Path, *, overwrite: bool = False, **words: Any) -> Path:
@@ -195,8 +169,7 @@ def _(thing: Plan) -> str:
 
 @notebook_html.register
 def _(thing: Verdict) -> str:
-    first, *others = verdict_cells(thing)
-    listed = kit.table(COLUMNS, [kit.row(first, others)], "Figures on held-out seeds")
+    listed = kit.listing(COLUMNS, [verdict_cells(thing)], "Figures on held-out seeds")
     words = kit.paragraphs([thing.sentence(), thing.description])
     title = f"The worst attack found on {thing.target.policy.tag()}"
     return kit.notebook_fragment(title, words + listed + _picture(held_out_plot(thing)))
@@ -214,10 +187,10 @@ def _(thing: Replay) -> str:
 @notebook_html.register
 def _(thing: Verification) -> str:
     rows = [
-        kit.row(claim, (count(len(checks)), str(sum(check.verdict == "fails" for check in checks))))
+        (claim, count(len(checks)), str(sum(check.verdict == "fails" for check in checks)))
         for claim, checks in by_claim(thing).items()
     ]
-    listed = kit.table(("claim", "settings", "fail"), rows, "Claims")
+    listed = kit.listing(("claim", "settings", "fail"), rows, "Claims")
     return kit.notebook_fragment(thing.verdict, listed)
 
 
@@ -229,13 +202,10 @@ def _(thing: Audit) -> str:
     )
     body = kit.items(str(thing).splitlines())
     if alarms:
-        rows = [
-            kit.row(str(arm), [figure(bound)])
-            for arm, bound in zip(thing.arms, thing.arm_certificates, strict=True)
-        ]
+        bounds = zip(map(str, thing.arms), map(figure, thing.arm_certificates), strict=True)
         body += kit.fold(
             "Certified changes to the rewards of each arm",
-            kit.table(("arm", "at least"), rows, "Certificates"),
+            kit.listing(("arm", "at least"), bounds, "Certificates"),
         )
     return kit.notebook_fragment(title, body)
 
@@ -251,11 +221,11 @@ def _(thing: Learner) -> str:
     views = thing.inspect()
     chances = thing.distribution()
     rows = [
-        kit.row(str(arm), (percent(chance), *_totals(views, place)))
+        (str(arm), percent(chance), *_totals(views, place))
         for place, (arm, chance) in enumerate(chances.items())
     ]
     title = f"{thing.policy.tag()}: {count(thing.decisions)} of {count(thing.horizon)} decisions"
-    listed = kit.table(("arm", "next, with", "rewards learned", "mean reward"), rows, "Arms")
+    listed = kit.listing(("arm", "next, with", "rewards learned", "mean reward"), rows, "Arms")
     layers = kit.fold("The layers", _matrix(views)) if _is_layered(views) else Markup()
     return kit.notebook_fragment(title, listed + layers)
 
@@ -266,17 +236,15 @@ def _(thing: ArmViews) -> str:
         return kit.notebook_fragment("Layers by arms", _matrix(thing))
     columns = ("arm", "pulls", "mean", "lower", "upper", "active")
     rows = [
-        kit.row(
+        (
             thing.names[view.arm],
-            (
-                count(view.pulls),
-                *(_known(number) for number in (view.mean, view.lower, view.upper)),
-                "yes" if view.active else "deleted",
-            ),
+            count(view.pulls),
+            *(_known(number) for number in (view.mean, view.lower, view.upper)),
+            "yes" if view.active else "deleted",
         )
         for view in thing
     ]
-    return kit.notebook_fragment("Arms", kit.table(columns, rows, "Arms"))
+    return kit.notebook_fragment("Arms", kit.listing(columns, rows, "Arms"))
 
 
 def _known(number: float | None) -> str:

@@ -52,6 +52,13 @@ meanings_list, code_block, command_block, figure = map(
 )
 
 
+def listing(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], label: str, kind: str = ""
+) -> Markup:
+    """A table of texts; the first of each row names it."""
+    return table(columns, [row(name, cells) for name, *cells in rows], label, kind)
+
+
 def plot_figure(plot: Plot) -> Markup:
     """Render a figure with its caption, drawn for screens and for phones."""
     if plot.chart is None:

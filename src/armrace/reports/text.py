@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from armrace.formatting import count, figure, listed, percent, span
 from armrace.red_team.library import was_searched
@@ -118,44 +118,26 @@ LEADERBOARD_COLUMNS = {
 """The columns of the arena's leaderboard, and their headings."""
 
 
-class Standing(NamedTuple):
-    """One policy's figures as text; the ranked measure first, then the means of all measures."""
+def standings(comparison: Comparison) -> list[dict[str, str]]:
+    """Each policy's figures as text, ordered by the mean of the comparison's measure.
 
-    policy: str
-    rank: str
-    mean: str
-    interval: str
-    excess: str
-    """Difference to the best policy on the same rewards; the intervals hold jointly."""
-    median: str
-    p95: str
-    rank_p95: str
-    max: str
-    pseudo_regret: str
-    regret: str
-    clean_regret: str
-    corruption: str
-
-
-def standings(comparison: Comparison) -> list[Standing]:
-    """One row per policy, ordered by the mean of the comparison's measure."""
+    ``excess`` is the difference to the best policy on the same rewards; these intervals hold
+    jointly.
+    """
     excesses = _excesses(comparison)
     rows = []
     for row in comparison.table().iter_rows(named=True):
         result = comparison.results[row["policy"]]
         rows.append(
-            Standing(
-                row["policy"],
-                str(row["rank"]),
-                figure(row["mean"]),
-                interval(result, comparison.measure),
-                excesses.get(row["policy"], "best"),
-                figure(row["p50"]),
-                figure(row["p95"]),
-                str(row["rank_p95"]),
-                figure(row["max"]),
-                *(figure(result.figure(measure).mean) for measure in MEASURE_NAMES),
-            )
+            {
+                "policy": row["policy"],
+                "interval": interval(result, comparison.measure),
+                "excess": excesses.get(row["policy"], "best"),
+                "rank_p95": str(row["rank_p95"]),
+                "median": figure(row["p50"]),
+                **{name: figure(row[name]) for name in ("mean", "p95", "max")},
+                **{name: figure(result.figure(name).mean) for name in MEASURE_NAMES},
+            }
         )
     return rows
 
@@ -236,45 +218,29 @@ AUDIT_COLUMNS = {
     "corruption": "attack\nspent",
     "exceeded": "certified\ntoo much",
 }
-"""Headings of the fields of :class:`AuditRow` after the policy."""
+"""The columns of :func:`audit_rows` after the policy, and their headings."""
 
 
-class AuditRow(NamedTuple):
-    """One policy's audits, formatted."""
-
-    policy: str
-    alarmed: str
-    disagreement: str
-    change: str
-    waves: str
-    failed: str
-    mean: str
-    max: str
-    corruption: str
-    exceeded: str
-
-
-def audit_rows(results: Mapping[str, Result]) -> list[AuditRow]:
-    """One row for each policy that was audited."""
+def audit_rows(results: Mapping[str, Result]) -> list[tuple[str, ...]]:
+    """The name of each policy that was audited, and the texts of :data:`AUDIT_COLUMNS`."""
     rows = []
     for label, result in results.items():
         found = result.audit_summary()
         if found is not None:
+            runs, alarms = found.replications, found.alarms
             layered = "layers" in found.first.looked_at
-            rows.append(
-                AuditRow(
-                    policy=label,
-                    alarmed=_share(found.alarmed, found.replications),
-                    disagreement=_share(found.alarms["disagreement"], found.replications, layered),
-                    change=_share(found.alarms["change"], found.replications),
-                    waves=_share(found.alarms["waves"], found.replications),
-                    failed=_share(found.alarms["failed-layer"], found.replications, layered),
-                    mean=figure(found.certificate.mean),
-                    max=figure(found.certificate.max),
-                    corruption=figure(result.figure("corruption").mean),
-                    exceeded=_share(found.exceeded, found.replications),
-                )
-            )
+            texts = {
+                "alarmed": _share(found.alarmed, runs),
+                "disagreement": _share(alarms["disagreement"], runs, layered),
+                "change": _share(alarms["change"], runs),
+                "waves": _share(alarms["waves"], runs),
+                "failed": _share(alarms["failed-layer"], runs, layered),
+                "mean": figure(found.certificate.mean),
+                "max": figure(found.certificate.max),
+                "corruption": figure(result.figure("corruption").mean),
+                "exceeded": _share(found.exceeded, runs),
+            }
+            rows.append((label, *(texts[name] for name in AUDIT_COLUMNS)))
     return rows
 
 
