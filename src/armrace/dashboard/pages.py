@@ -62,12 +62,9 @@ def _live(make: Make) -> _MakePage:
 class Dashboard:
     """The pages.
 
-    Args:
-        api: performs operations.
-        seconds: how often streams look for changes.
-        rest: the rest of a stream after a message, as a multiple of the time that the message took
-            to make, so that a large page does not keep decisions waiting.
-        note: returns a line that all pages show, for instance that visitors are simulated.
+    Streams look for changes every ``seconds``, and after a message they rest ``rest`` times as long
+    as it took to make, so that a large page does not keep decisions waiting. ``note`` gives a line
+    that all pages show, for instance that visitors are simulated.
     """
 
     def __init__(

@@ -202,14 +202,16 @@ def log_axis(label: str, low: float, high: float) -> Axis:
     """
     powers = [10.0**power for power in range(-3, 18)]
     if low <= 0:
+        if high < 5 * _LINEAR_BELOW:
+            return linear_axis(label, low, high)
         outer = [power for power in powers if power >= _LINEAR_BELOW]
         known = [*(-each for each in outer[::-1]), 0.0, *outer]
-        ticks = [(each, short(each)) for each in known if low <= each <= high]
-        return Axis(label, low, high, ticks, "symlog", _LINEAR_BELOW)
-    steps = (1, 2, 5) if high < _FEW_DECADES * low else (1,)
-    found = [power * step for power in powers for step in steps]
-    ticks = [(each, short(each)) for each in found if low <= each <= high]
-    return Axis(label, low, high, ticks, "log")
+    else:
+        steps = (1, 2, 5) if high < _FEW_DECADES * low else (1,)
+        known = [power * step for power in powers for step in steps]
+    shown = [each for each in known if low <= each <= high]
+    ticks = [(each, short(each)) for each in (shown if len(shown) > 1 else nice_ticks(low, high))]
+    return Axis(label, low, high, ticks, "log" if low > 0 else "symlog", _LINEAR_BELOW)
 
 
 LEAST = 1.0
@@ -300,6 +302,9 @@ class _Box(NamedTuple):
     top: float
     bottom: float
     size: float
+    edge: float
+    room: float
+    """Where the panel with its labels begins, and how wide it is."""
 
     def x(self, value: float) -> float:
         share = min(1.1, max(-0.1, self.panel.x.share(value)))
@@ -387,7 +392,8 @@ def _box(
     above = 12 + (size + 6) * bool(panel.y.label or any(s.x is not None for s in panel.signs))
     above += (size + 6) * bool(panel.title)
     below = size + 12 + (size + 4) * bool(panel.x.label)
-    return _Box(panel, left + first, left + width - last, top + above, top + height - below, size)
+    ends = (left + first, left + width - last, top + above, top + height - below)
+    return _Box(panel, *ends, size, left, width)
 
 
 def _split(text: str, axis: Axis, width: float) -> list[str]:
@@ -463,7 +469,7 @@ def _grid(box: _Box) -> list[str]:
     for y, (_, text) in sorted(zip(across, panel.y.ticks, strict=True), reverse=True):
         if low - y < box.size + 1:
             continue
-        low, pieces = y, _split(text, panel.y, box.right - box.left + 12 * len(text))
+        low, pieces = y, _split(text, panel.y, box.room)
         height = y + 4 - (len(pieces) - 1) * 0.5 * (box.size + 1)
         for place, piece in enumerate(pieces):
             at = height + place * (box.size + 1)
@@ -494,7 +500,8 @@ def _labels(box: _Box, taken: list[tuple[float, float, float]]) -> list[str]:
             _text(panel.title, max(2.0, start - 40), above, "ink", "", ' font-weight="600"')
         )
     if panel.x.label:
-        middle = (box.left + box.right) / 2
+        half = _LETTER * box.size * len(panel.x.label) / 2
+        middle = min((box.left + box.right) / 2, box.edge + box.room - half)
         place = box.bottom + 2 * box.size + 9
         parts.append(_text(panel.x.label, middle, place, "muted", "middle"))
     return parts

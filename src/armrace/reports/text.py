@@ -94,7 +94,7 @@ MEASURE_NAMES = {
 }
 """The ledger's measures as headings."""
 
-BUDGET_LABEL = "budget C of the attack in rewards"
+BUDGET_LABEL = "budget C in rewards"
 
 
 def measure_label(measure: str, kind: str = "") -> str:
