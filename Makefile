@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+NEWEST := numba llvmlite numpy
 
-.PHONY: help setup packages programs demo test test-long lint style types warm-up bench verify mutants forensics torture worst grid locked pictures docs reference package clean
+.PHONY: help setup packages programs demo test test-long lint style types warm-up bench verify mutants forensics torture worst grid locked pictures docs reference newest package clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -112,17 +113,29 @@ reference: setup ## write the generated reference, and pin the figures of new po
 	$(BIN)/python docs/generate.py
 	$(BIN)/python tests/pinning.py
 
-package: setup ## build the package into dist/ and try it in an empty environment, without HOME
-	rm -rf dist $(VENV)-package
+newest: setup ## try the newest Numba, llvmlite and NumPy with the tests of the kernels and the pinned figures
+	rm -rf $(VENV)-newest
+	$(BIN)/python -m venv $(VENV)-newest
+	$(VENV)-newest/bin/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+	$(VENV)-newest/bin/pip install --quiet --disable-pip-version-check --no-compile --upgrade $(NEWEST)
+	$(VENV)-newest/bin/pip list --disable-pip-version-check | grep -E '^($(subst $() ,|,$(NEWEST))) '
+	$(VENV)-newest/bin/pytest -n auto --dist loadfile tests/kernels tests/test_figures.py
+	rm -rf $(VENV)-newest
+
+# The wheel with machine code is for the Python of $(VENV); it is tried there, without HOME and with read-only packages.
+package: setup ## build dist/ and client/dist/, and try the wheel that brings machine code in an empty environment
+	rm -rf dist client/dist build $(VENV)-package
 	$(BIN)/python -m build --no-isolation
-	$(PYTHON) -m venv $(VENV)-package
-	$(VENV)-package/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	$(BIN)/python -m build --no-isolation client
+	$(BIN)/python wheels/compile.py build/machine-code
+	ARMRACE_MACHINE_CODE=build/machine-code $(BIN)/python -m build --no-isolation --wheel
+	$(BIN)/python -m venv $(VENV)-package
+	$(VENV)-package/bin/pip install --quiet --disable-pip-version-check -c constraints.txt dist/*-cp*.whl
 	chmod -R a-w $(VENV)-package/lib
-	cd / && env -u HOME $(CURDIR)/$(VENV)-package/bin/armrace compare --policies ucb1,optimistic-log-barrier \
-	  --horizon 1e4 --replications 2 --no-report --json - > /dev/null
+	$(BIN)/python wheels/trial.py $(VENV)-package
 	chmod -R u+w $(VENV)-package/lib
 	rm -rf $(VENV)-package
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(VENV)-package build site dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-package $(VENV)-newest build site dist client/dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

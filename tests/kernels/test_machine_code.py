@@ -6,8 +6,10 @@ import shutil
 import subprocess
 import sys
 
+import llvmlite.binding
 import pytest
 
+from armrace.kernels import machine_code
 from armrace.kernels.machine_code import trusted_folders
 from forking import Nursery
 
@@ -312,3 +314,59 @@ sys.exit(run(["simulate", "ucb1", "--attack", "zero-best", "--budget", "5",
 
 def _without_times(printed):
     return [line for line in printed.splitlines() if "second" not in line]
+
+
+IN_A_WHEEL = (
+    """
+import sys
+from pathlib import Path
+from armrace.kernels import machine_code
+
+machine_code._PACKAGED_FOLDER = Path(sys.argv[1])
+if "older-processor" in sys.argv:
+    machine_code._FEATURES += " no-processor-has-this"
+if "other-numpy" in sys.argv:
+    machine_code.numpy_version = (99, 0)
+"""
+    + SCRIPT
+)
+
+
+@pytest.fixture(scope="module")
+def packaged(tmp_path_factory, nursery):
+    """A folder as a wheel brings it, with the script's machine code."""
+    machine = Machine(tmp_path_factory.mktemp("packaged"), nursery)
+    processor = {"NUMBA_CPU_NAME": machine_code.PACKAGED, "NUMBA_CPU_FEATURES": ""}
+    assert machine.start(**processor) == COMPILED
+    return machine.cache
+
+
+@pytest.mark.skipif(
+    not llvmlite.binding.get_host_cpu_features().get("avx2"),
+    reason="the processor is older than x86-64-v3",
+)
+def test_machine_code_of_a_wheel_is_used_and_not_stored_again(machine, packaged):
+    packaged.chmod(0o777)  # as trusted as the modules beside it, whoever owns both
+    assert machine.run(str(packaged), script=IN_A_WHEEL) == LOADED
+    assert not machine.files()
+
+
+@pytest.mark.parametrize("change", ["older-processor", "other-numpy"])
+def test_machine_code_of_a_wheel_is_left_alone_where_it_does_not_fit(machine, packaged, change):
+    assert machine.run(str(packaged), change, script=IN_A_WHEEL) == COMPILED
+    assert len(machine.files()) == 2
+
+
+def test_damaged_machine_code_of_a_wheel_is_compiled(machine, packaged, tmp_path):
+    folder = tmp_path / "damaged"
+    shutil.copytree(packaged, folder)
+    for file in folder.glob("*.nbc"):
+        file.write_bytes(file.read_bytes()[:-1])
+    assert machine.run(str(folder), script=IN_A_WHEEL) == COMPILED
+
+
+def test_machine_code_names_no_folder_of_the_machine_that_made_it(packaged):
+    for file in packaged.glob("*.nbc"):
+        contents = file.read_bytes()
+        assert os.fsencode(machine_code.__file__) not in contents
+        assert b"# File" not in contents  # the annotated source, which names its file

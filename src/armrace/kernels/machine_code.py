@@ -9,6 +9,9 @@ what cannot be stored is compiled again by the next process.
 The folder is ``NUMBA_CACHE_DIR`` if that is set, else one in the user's cache directory. Where
 it cannot be written, or other users can write to it, a private folder among the temporary files
 takes its place. Files that another user could have written are not read: they would be executed.
+
+A wheel can bring machine code along, in a folder of the package that is read after those. It is
+made for the processors of :data:`PACKAGED`, which nearly all of the last ten years are.
 """
 
 from __future__ import annotations
@@ -24,15 +27,20 @@ import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
+import llvmlite
+import llvmlite.binding
 import numba
 import numba.cpython.hashing  # defines symbols that machine code may refer to
-from numba.core.caching import CompileResultCacheImpl, _Cache
+from llvmlite.binding import Linkage
+from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
+from numba.np.numpy_support import numpy_version
 
 from armrace.files.private import (
     check_private,
@@ -41,6 +49,11 @@ from armrace.files.private import (
     open_private,
 )
 
+PACKAGED = "x86-64-v3"
+"""The processors, as LLVM names them, that the package's own machine code is for."""
+_FEATURES = "cx16 sahf popcnt sse3 sse4.1 sse4.2 ssse3 avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave"
+"""What they have beyond the first processors of 64 bits."""
+_PACKAGED_FOLDER = Path(__file__).parent.parent / "_machine_code" / PACKAGED
 _SUFFIX = ".nbc"
 _MAGIC = b"armrace machine code 1\n"
 _DIGEST_SIZE = hashlib.sha256().digest_size
@@ -62,21 +75,29 @@ class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
 
     def is_stored(self, codegen: Any) -> bool:
         """Whether the function is on disk for this process and processor, and undamaged."""
-        start = self._start_of_names(codegen)
+        start = self._start_of_names(codegen.magic_tuple())
         found = [file for folder in trusted_folders() for file in _files(folder, start)]
         # The signature that will be asked for is not known here, so that no file may be damaged.
-        return bool(found) and all(_payload(file) is not None for file in found)
+        if found:
+            return all(_payload(file) is not None for file in found)
+        target = packaged_target(codegen)
+        return target is not None and any(_files(_PACKAGED_FOLDER, self._start_of_names(target)))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the compiled function for a signature, or None to have it compiled."""
         # Machine code needs the runtime only. Numba's own cache loads all declarations of what it
         # can compile as well, which takes longer than everything else that a short command does.
         rtsys.initialize(target_context)
-        payload = _read(self._file_name(sig, target_context.codegen()))
+        codegen = target_context.codegen()
+        payload = _read(self._file_name(sig, codegen.magic_tuple()))
+        target = packaged_target(codegen)
+        if payload is None and target is not None:
+            payload = _packaged_payload(_PACKAGED_FOLDER / self._file_name(sig, target))
         if payload is None:
             return None
         try:
             found = CompileResult._rebuild(target_context, *pickle.loads(payload))
+            found.library._shared_module = None  # to link the stubs is an error
             # Types that print alike may differ.
             return found if tuple(found.signature.args) == tuple(sig) else None
         except Exception:  # written by another Numba, or for classes that have moved
@@ -86,24 +107,25 @@ class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
         """Store a compiled function if that is possible."""
         if any(not lifted.can_cache for lifted in data.lifted) or data.library.has_dynamic_globals:
             return
-        payload = dumps(CompileResultCacheImpl.reduce(self, data))
-        _write(self._file_name(sig, data.codegen), payload)
+        _write(self._file_name(sig, data.codegen.magic_tuple()), dumps(_reduced(data)))
 
-    def _start_of_names(self, codegen: Any) -> str:
-        """Return how the names of all files begin that this process, on this processor, can use."""
+    def _start_of_names(self, target: tuple[str, str, str]) -> str:
+        """Return how the names of all files begin that a processor, with our libraries, can use."""
         depends_on = (
             numba.__version__,
-            sys.version,
-            codegen.magic_tuple(),
+            llvmlite.__version__,
+            numpy_version,  # as far as Numba tells versions apart
+            EXTENSION_SUFFIXES[0],  # the version and the build of Python
+            target,
             self._function.__module__,
             self._name,
             self._function.__code__.co_code,
         )
         return f"{self._name}-{_short_digest(depends_on)}"
 
-    def _file_name(self, sig: Any, codegen: Any) -> str:
+    def _file_name(self, sig: Any, target: tuple[str, str, str]) -> str:
         """Return the name of the file for a signature."""
-        return f"{self._start_of_names(codegen)}-{_short_digest(str(tuple(sig)))}{_SUFFIX}"
+        return f"{self._start_of_names(target)}-{_short_digest(str(tuple(sig)))}{_SUFFIX}"
 
     def enable(self) -> None:
         """Do nothing: the cache is always on."""
@@ -122,6 +144,38 @@ class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
 def _short_digest(parts: Any) -> str:
     """Return 16 hexadecimal digits that differ wherever the printed form of ``parts`` does."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+@cache
+def packaged_target(codegen: Any) -> tuple[str, str, str] | None:
+    """Return what the package's machine code was compiled for, if this processor can run it."""
+    triple, _, features = codegen.magic_tuple()
+    has = set(features.split(","))
+    can = _PACKAGED_FOLDER.is_dir() and all(f"+{each}" in has for each in _FEATURES.split())
+    return (triple, PACKAGED, "") if can else None
+
+
+def _reduced(result: Any) -> tuple[Any, ...]:
+    """Return what a process needs of a compiled function that Python calls.
+
+    Left out are three quarters of it: the intermediate code, which only a compiled caller would
+    link, but for the names that it defines, and the annotated source, which names our folders.
+    """
+    (name, kind, (code, _)), *others = result._reduce()
+    others[5] = ""
+    module = result.library._final_module
+    stubs = [f'define void @"{name}"() {{ unreachable }}' for name in _defined(module.functions)]
+    stubs += [f'@"{name}" = global i8 0' for name in _defined(module.global_variables)]
+    bitcode = llvmlite.binding.parse_assembly("\n".join(stubs)).as_bitcode()
+    return (name, kind, (code, bitcode)), *others
+
+
+def _defined(values: Any) -> list[str]:
+    return [
+        each.name
+        for each in values
+        if not each.is_declaration and each.linkage not in {Linkage.private, Linkage.internal}
+    ]
 
 
 @cache
@@ -170,9 +224,21 @@ def _payload(file: Path) -> bytes | None:
     """Return what a file stores, if it is there and matches its digest."""
     try:
         with os.fdopen(open_private(file), "rb") as stored:
-            data = stored.read()
+            return unsealed(stored.read())
     except OSError:
         return None
+
+
+def _packaged_payload(file: Path) -> bytes | None:
+    """Return what a file of the package stores, which is trusted as the code beside it is."""
+    try:
+        return unsealed(file.read_bytes())
+    except OSError:
+        return None
+
+
+def unsealed(data: bytes) -> bytes | None:
+    """Return the payload of a file's contents if it matches its digest."""
     start = len(_MAGIC) + _DIGEST_SIZE
     return data[start:] if data[:start] == _MAGIC + hashlib.sha256(data[start:]).digest() else None
 
