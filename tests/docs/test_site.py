@@ -38,7 +38,7 @@ IN_THE_DARK = ("index.html", "guide/under-attack.html")
 """Text, tables and code, whose colours all pages share."""
 
 SEARCHES = {
-    "void forged visits": "guide/deciding-durably.html",
+    "void forged visits": "guide/under-attack.html",
     "optimistic-log-barrier": "reference/policies.html",
     "what a forger may know": "guide/what-a-forger-may-know.html",
     "ARMRACE_PORT": "reference/service.html",
