@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import json
 import pkgutil
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -16,16 +14,16 @@ import armrace
 import armrace_client
 from armrace.errors import ArmraceError, BrokenExtension
 from armrace.service.http.endpoints import ENDPOINTS, EVENTS, Endpoint, make_document
-from armrace_client.operations import Create, Retract, Ruling
+from armrace_client.operations import Create, Ruling
 
 _SERVICE = """# Service
 
 What [`armrace serve`](../guide/serving.md) offers over HTTP. Each endpoint is an operation with a
 method of the same arguments in Python: of `Client` and `AsyncClient`, and of the service
-[in the process](../guide/deciding-durably.md). Bodies and answers are JSON. A field whose default
-is "required" in the [list of fields](#fields-of-requests) must be given. What answers hold is
-described [with the signatures](signatures.md#answers-of-the-service). The running server has the
-same as `/docs` and `/openapi.json`.
+[in the process](../guide/deciding-durably.md). Bodies and answers are JSON. What the fields of
+[operations](signatures.md#operations-of-the-service) and
+[answers](signatures.md#answers-of-the-service) mean stands with the signatures. The running server
+has all of it as `/docs` and `/openapi.json`.
 """
 _ERRORS = """# Errors
 
@@ -43,10 +41,6 @@ _PLAIN = {
     "GET /docs": "The endpoints as a page",
 }
 """Addresses that are not part of the OpenAPI document."""
-_MEMBERS = ("Reward", "Visit", "LeasedVisit")
-"""What lists in requests hold."""
-_MODULES = ("armrace_client.answers", "armrace_client.operations", "armrace.service.http.access")
-"""Where bodies, their members and answers are declared."""
 
 
 def plain_addresses() -> dict[str, str]:
@@ -55,40 +49,26 @@ def plain_addresses() -> dict[str, str]:
 
 
 def service_page(notice: str, serve: Any) -> str:
-    """The page about endpoints, settings and fields.
+    """The page about endpoints and settings.
 
     Args:
         notice: that the page is generated.
         serve: the command, whose options are the settings of the server.
     """
     document = make_document("")
-    schemas = document["components"]["schemas"]
     lines = [notice, _SERVICE, "## Endpoints", ""]
-    fields: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for endpoint in _endpoints():
+    for endpoint in [*ENDPOINTS, EVENTS]:  # those that every visit uses first
         operation = document["paths"][endpoint.path][endpoint.route.method.lower()]
-        lines += [*_endpoint(endpoint, operation, schemas, fields), ""]
+        lines += [*_endpoint(endpoint, operation, document["components"]["schemas"]), ""]
     lines += ["### Others", "", "| address | what it answers |", "|---|---|"]
     lines += [f"| `{address}` | {meaning} |" for address, meaning in _PLAIN.items()]
-    for name in _MEMBERS:
-        _collect(fields, f"`{name}`", schemas[name], _field_meanings()[name])
     lines += ["", "## Settings of an experiment", "", *_experiment_settings(), ""]
     lines += ["## Settings of the server", "", *_server_settings(serve), ""]
-    members = {name: schemas[name]["properties"] for name in _MEMBERS}
-    lines += ["## Fields of requests", "", *_fields(fields, members), ""]
     return "\n".join(lines)
 
 
-def _endpoints() -> list[Endpoint]:
-    """All endpoints, those that every visit uses first."""
-    return [*ENDPOINTS, EVENTS]
-
-
 def _endpoint(
-    endpoint: Endpoint,
-    operation: dict[str, Any],
-    schemas: dict[str, Any],
-    fields: dict[tuple[str, str], dict[str, list[str]]],
+    endpoint: Endpoint, operation: dict[str, Any], schemas: dict[str, Any]
 ) -> Iterator[str]:
     yield f"### `{endpoint.route.method} {endpoint.path}`"
     yield ""
@@ -99,19 +79,14 @@ def _endpoint(
     yield f"{endpoint.description.rstrip('.')}."
     yield ""
     method = "" if endpoint is EVENTS else f"In Python `{endpoint.name}`. "
-    asked = _asked(endpoint, operation, schemas)
+    names = _asked(endpoint, operation, schemas)
     if issubclass(endpoint.kind, Ruling):
-        own = [name for name in asked["properties"] if name not in Ruling.__struct_fields__]
-        takes = "Takes what [selects visits](#selection-of-visits)"
-        takes += "".join(f", and `{name}`" for name in own) + ". "
-        asked["properties"] = {name: asked["properties"][name] for name in own}
+        own = [f" and `{name}`" for name in names if name not in Ruling.__struct_fields__]
+        takes = f"Takes the fields of a `Ruling`{''.join(own)}. "
     elif endpoint.kind is Create:
         takes = "Takes the [settings](#settings-of-an-experiment). "
     else:
-        names = ", ".join(f"`{name}`" for name in asked["properties"])
-        takes = f"Takes {names}. " if names else ""
-    if endpoint.kind is not Create:
-        _collect(fields, f"`{endpoint.name}`", asked, {})
+        takes = f"Takes {', '.join(f'`{name}`' for name in names)}. " if names else ""
     answer = operation["responses"][str(endpoint.route.status)]["content"]
     kinds = [
         _type(content["schema"]) + ("" if media == "application/json" else f" as `{media}`")
@@ -121,56 +96,11 @@ def _endpoint(
     yield f"{method}{takes}Answers {' or '.join(kinds)}. {scope}"
 
 
-def _asked(
-    endpoint: Endpoint, operation: dict[str, Any], schemas: dict[str, Any]
-) -> dict[str, Any]:
-    """The fields that an endpoint takes in its query or body, and which it requires."""
+def _asked(endpoint: Endpoint, operation: dict[str, Any], schemas: dict[str, Any]) -> list[str]:
+    """The fields that an endpoint takes in its query or body."""
     if "requestBody" in operation:
-        return dict(schemas[f"{endpoint.kind.__name__}Body"])
-    query = {
-        each["name"]: each["schema"] for each in operation["parameters"] if each["in"] == "query"
-    }
-    return {"properties": query, "required": []}
-
-
-def _collect(
-    fields: dict[tuple[str, str], dict[str, list[str]]],
-    user: str,
-    schema: dict[str, Any],
-    meanings: dict[str, str],
-) -> None:
-    """Add the fields of a request to the list, which has each meaning of a name once."""
-    for name, kind in schema["properties"].items():
-        default = "required" if name in schema["required"] else f"`{json.dumps(kind['default'])}`"
-        meaning = kind.get("description", meanings.get(name, ""))
-        cells = f"{_type(kind)} | {default} | {meaning}"
-        fields.setdefault((name, meaning), {}).setdefault(cells, []).append(user)
-
-
-def _fields(
-    fields: dict[tuple[str, str], dict[str, list[str]]], members: dict[str, Iterable[str]]
-) -> Iterator[str]:
-    yield "| field | type | default | meaning |"
-    yield "|---|---|---|---|"
-    often = [name for name, _ in fields]
-    for (name, _), rows in sorted(fields.items()):
-        for cells, users in rows.items():
-            several = often.count(name) > 1 or len(rows) > 1
-            of = f" ({', '.join(dict.fromkeys(users))})" if several else ""
-            yield f"| `{name}` | {cells}{of} |"
-    yield ""
-    for member, names in members.items():
-        yield f"A `{member}` has {', '.join(f'`{name}`' for name in names)}."
-    yield ""
-    yield "### Selection of visits"
-    yield ""
-    yield _plain(inspect.getdoc(Ruling) or "")
-    yield ""
-    schema = make_document("")["components"]["schemas"][f"{Retract.__name__}Body"]
-    yield "| field | type | meaning |"
-    yield "|---|---|---|"
-    for name, kind in schema["properties"].items():
-        yield f"| `{name}` | {_type(kind)} | {kind['description']} |"
+        return list(schemas[f"{endpoint.kind.__name__}Body"]["properties"])
+    return [each["name"] for each in operation["parameters"] if each["in"] == "query"]
 
 
 def _type(schema: dict[str, Any]) -> str:
@@ -190,31 +120,6 @@ def _type(schema: dict[str, Any]) -> str:
     if kind == "array":
         return "list"
     return "nothing" if kind == "null" else str(kind)
-
-
-def _field_meanings() -> dict[str, dict[str, str]]:
-    """What is said about each field of a class: below it, or as an argument in its docstring."""
-    found: dict[str, dict[str, str]] = {each.kind.__name__: each.arguments for each in _endpoints()}
-    found["Visit"] = found["Decide"]
-    found["LeasedVisit"] = found["Reward"] | found["Decide"]
-    for name in _MODULES:
-        for node in ast.parse(inspect.getsource(importlib.import_module(name))).body:
-            if isinstance(node, ast.ClassDef):
-                found[node.name] = found.get(node.name, {}) | dict(_below_fields(node))
-    return found
-
-
-def _below_fields(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
-    for field, text in zip(node.body, node.body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
-            words = " ".join(str(ast.literal_eval(text.value)).split())
-            yield ast.unparse(field.target), words.replace("``", "`")
-
-
-def _plain(text: str) -> str:
-    """The first part of a docstring, without its roles and arguments."""
-    words = " ".join(text.partition("Args:")[0].split())
-    return re.sub(r":\w+:`~?([^`]*)`", r"`\1`", words)
 
 
 def setting_meanings() -> dict[str, str]:

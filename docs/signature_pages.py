@@ -46,6 +46,12 @@ SHOWN: dict[str, tuple[Any, ...]] = {
 _PLAIN_RECORDS = (offline.Replay, verification.Verification)
 """Records whose fields explain themselves."""
 
+_MODULES = {
+    "Operations of the service": "armrace_client.operations",
+    "Answers of the service": "armrace_client.answers",
+}
+"""Modules that the page shows whole."""
+
 
 def signature_page(notice: str) -> str:
     """A page with a directive of mkdocstrings for each name."""
@@ -59,7 +65,8 @@ def signature_page(notice: str) -> str:
                 lines += ["    options:", "      inherited_members: true"]
                 lines += ["      show_if_no_docstring: true"] if thing in _PLAIN_RECORDS else []
             lines += [""]
-    lines += ["## Answers of the service", "", "::: armrace_client.answers", "    options:"]
-    lines += ["      show_root_heading: false", "      show_if_no_docstring: true"]
-    lines += ["      show_root_toc_entry: false", ""]
+    for title, module in _MODULES.items():
+        lines += [f"## {title}", "", f"::: {module}", "    options:"]
+        lines += ["      show_root_heading: false", "      show_if_no_docstring: true"]
+        lines += ["      show_root_toc_entry: false", ""]
     return "\n".join(lines)
