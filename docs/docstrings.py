@@ -6,7 +6,7 @@ beside the docstring of its class, as ``source_kind``, ``source_note`` and ``ref
 
 from __future__ import annotations
 
-import ast
+import importlib
 import re
 from typing import Any
 
@@ -39,11 +39,11 @@ def _fenced(match: re.Match[str]) -> str:
 
 
 def _sources(kind: griffe.Class) -> list[str]:
-    said = {}
-    for name in ("source_kind", "source_note", "reference"):
-        member = kind.members.get(name)
-        if isinstance(member, griffe.Attribute) and member.value is not None:
-            said[name] = str(ast.literal_eval(str(member.value)))
-    checked = _KINDS.get(said.get("source_kind", ""))
-    found = [f"**{checked}:** {said['source_note']}"] if checked else []
-    return [*found, *([f"Reference: {said['reference']}."] if said.get("reference") else [])]
+    """What a policy, an attack or an environment says of its source, inherited or not."""
+    if not kind.path.startswith(("armrace.policies.", "armrace.adversaries.", "armrace.environ")):
+        return []
+    member = getattr(importlib.import_module(kind.module.path), kind.name, None)
+    checked = _KINDS.get(getattr(member, "source_kind", ""))
+    reference = getattr(member, "reference", "")
+    found = [f"**{checked}:** {member.source_note}"] if member and checked else []
+    return [*found, *([f"Reference: {reference}."] if reference else [])]
