@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 import polars as pl
-from grid import CHEAP
+from grid import CHEAP, series_of
 from replays import FILE, PARTS
-from replays import chains_of as chains
 
 from armrace.formatting import count
 from armrace.red_team.batches import worst_standings
@@ -60,7 +59,7 @@ def read_cells() -> Cells:
         row = msgspec.json.decode(line)
         environment, policy, budget = row["cell"]
         found[environment, policy, budget] = Figures(*(row[name] for name in Figures._fields))
-    cells = [cell.key[:3] for chain in chains(PARTS, (), ()) for cell in chain.cells]
+    cells = [cell.key[:3] for series in series_of(PARTS, (), ()) for cell in series.cells]
     environments = list(dict.fromkeys(environment for environment, _, _ in cells))
     ordered = sorted(dict.fromkeys(cells), key=lambda cell: environments.index(cell[0]))
     return {

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -25,6 +27,13 @@ PORT_IN_USE = "ignore:Port 8787 is already in use"
 """What a cluster of Dask says beside another one, such as that of a test in another process."""
 
 ROOT = Path(__file__).parents[2]
+
+
+def load_script(name: str) -> ModuleType:
+    """A program of ``docs/`` as a module; it imports others that lie beside it."""
+    if str(ROOT / "docs") not in sys.path:
+        sys.path.append(str(ROOT / "docs"))
+    return importlib.import_module(name)
 
 
 @pytest.fixture(scope="session")

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
+
+from docs.conftest import load_script
 
 
 @pytest.fixture(scope="module")
 def arena_page():
-    docs = str(Path(__file__).parents[2] / "docs")
-    sys.path.insert(0, docs)
-    try:
-        import arena_page
-    finally:
-        sys.path.remove(docs)
-    return arena_page
+    return load_script("arena_page")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from armrace.planning.plans import VACUOUS, _proven_for, proven_loss
 from armrace.policies import POLICIES
 from armrace.simulation.scenarios import find_scenario
 from armrace.theory import barrier_regret, gaps_of
+from docs.conftest import load_script
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -22,12 +22,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 def test_the_table_of_bounds_is_what_the_script_prints(
     script: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    specification = importlib.util.spec_from_file_location(script, DOCS / f"{script}.py")
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    module.print_bounds()
+    load_script(script).print_bounds()
     assert capsys.readouterr().out in (DOCS / "theory.md").read_text(encoding="utf-8")
 
 

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import re
-import sys
-from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -23,6 +19,7 @@ from armrace.service.http.endpoints import ENDPOINTS, Endpoint
 from armrace.service.http.server import ServerSettings
 from armrace.service.model.settings import Settings
 from armrace_client.operations import Create, Ruling
+from docs.conftest import load_script
 from public_modules import PUBLIC
 
 ROOT = Path(__file__).parents[2]
@@ -36,17 +33,6 @@ def read(path: Path) -> str:
 def named_in(page: str) -> set[str]:
     """Every word in code spans of a page."""
     return {word for span in re.findall(r"`([^`\n]+)`", page) for word in re.findall(r"\w+", span)}
-
-
-@cache
-def generator() -> ModuleType:
-    sys.path.append(str(ROOT / "docs"))  # where its own modules are
-    specification = importlib.util.spec_from_file_location("generate", ROOT / "docs/generate.py")
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
 
 
 CATALOGUES = [("policies", POLICIES), ("attacks", ADVERSARIES), ("environments", ENVIRONMENTS)]
@@ -71,7 +57,7 @@ def test_every_public_name_is_described(module: str) -> None:
 
 def test_every_command_and_option_is_described() -> None:
     text = read(REFERENCE / "command-line.md")
-    commands = generator().commands()
+    commands = load_script("generate").commands()
     assert {"simulate", "compare", "policies", "attacks", "scenarios"} <= commands.keys()
     for name, command in commands.items():
         heading = re.search(rf"^## `armrace {name}\b.*$", text, re.MULTILINE)
@@ -118,15 +104,14 @@ def test_every_setting_is_described() -> None:
         assert f"\n| `{name}` | " in of_experiments, name
     for name in ServerSettings._fields:
         assert f" `{name}` |" in of_servers, name
-    for option in generator().commands()["serve"].params:
+    for option in load_script("generate").commands()["serve"].params:
         assert option.name == "help" or f"| `{option.opts[0]}` |" in of_servers
         assert option.envvar is None or f"`{option.envvar}`" in of_servers
 
 
 def test_every_error_is_described() -> None:
-    generator()
     page = read(REFERENCE / "errors.md")
-    found = importlib.import_module("service_pages").error_classes()
+    found = load_script("service_pages").error_classes()
     assert {"invalid-parameter", "too-often", "contract-broken"} <= {kind.code for kind in found}
     for kind in found:
         assert f"\n| `{kind.code}` | `{kind.__module__}.{kind.__name__}` | " in page
@@ -144,7 +129,7 @@ def test_every_policy_and_attack_says_how_it_was_checked(catalogue: Any) -> None
 
 def test_every_console_option_of_a_page_exists() -> None:
     """Blocks that are not run, because they start a server for instance, name real options."""
-    commands = generator().commands()
+    commands = load_script("generate").commands()
     for page in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
         for line in re.findall(r"^(?:\$ )?armrace ([a-z-]+) (.*)$", read(page), re.MULTILINE):
             name, rest = line
@@ -156,7 +141,7 @@ def test_every_console_option_of_a_page_exists() -> None:
 
 
 def test_generated_pages_are_up_to_date() -> None:
-    for path, expected in generator().pages().items():
+    for path, expected in load_script("generate").pages().items():
         assert read(path) == expected, f"run python docs/generate.py: {path.name} has changed"
 
 

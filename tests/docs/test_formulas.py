@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from types import ModuleType
 
 import markdown
 import pytest
+
+from docs.conftest import load_script
 
 DOCS = Path(__file__).parents[2] / "docs"
 CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
@@ -17,17 +17,8 @@ FORMULA = re.compile(r"\$[^$]+\$")
 HOLDERS = {"p", "li", "td", "th", "h1", "h2", "h3"}
 
 
-def hook() -> ModuleType:
-    specification = importlib.util.spec_from_file_location("mathml", DOCS / "mathml.py")
-    assert specification is not None
-    assert specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
 def render(source: str) -> str:
-    module = hook()
+    module = load_script("mathml")
     named = module.on_page_markdown(source)
     page = markdown.markdown(named, extensions=["tables", "fenced_code", "toc"])
     return str(module.on_page_content(page))

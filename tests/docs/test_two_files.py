@@ -12,101 +12,22 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-POLICY = '''"""Plays arms in turn."""
 
-from __future__ import annotations
+def source(path: str, **renamed: str) -> str:
+    """A shipped file under other names, as a newcomer's policy or attack."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    for old, new in renamed.items():
+        text = text.replace(old.replace("_", "-"), new)
+    return text
 
-from typing import Annotated, ClassVar, NamedTuple
-
-from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import assign, choose, distribution, learn, make_ticket
-from armrace.policies.common.counts import CountingPolicy
-from armrace.policies.common.counts import Counts, count_play, make_counts, record
-from armrace.specification import Limits
-
-__all__ = ["InTurn"]
-
-
-class InTurnState(NamedTuple):
-    counts: Counts
-    step: int
-
-
-class InTurn(CountingPolicy, frozen=True, tag="in-turn"):
-    """Plays arms in turn, whatever they pay."""
-
-    family: ClassVar[str] = "stochastic"
-    reference: ClassVar[str] = "no paper"
-    source_kind: ClassVar[str] = "ours"
-    source_note: ClassVar[str] = "There is nothing to compare with."
-
-    step: Annotated[int, Limits("arms to go on by", 1, 1)] = 1
-
-    def start(self, arms: int, horizon: int) -> InTurnState:
-        return InTurnState(make_counts(arms), self.step)
-
-
-@implement(distribution, InTurnState)
-def in_turn_distribution(state, out):
-    out.fill(0.0)
-    out[state.counts.rounds[0] % out.size] = 1.0
-
-
-@implement(choose, InTurnState)
-def in_turn_choose(state, stream):
-    return make_ticket(state.counts.rounds[0] % state.counts.pulls.size)
-
-
-@implement(assign, InTurnState)
-def in_turn_assign(state, ticket):
-    count_play(state.counts, ticket.arm)
-    return ticket
-
-
-@implement(learn, InTurnState)
-def in_turn_learn(state, ticket, reward):
-    record(state.counts, ticket.arm, reward)
-'''
-
-ATTACK = '''"""Zeroes every arm."""
-
-from __future__ import annotations
-
-from typing import ClassVar, NamedTuple
-
-import numpy as np
-
-from armrace.adversaries.base import Adversary
-from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import corrupt
-
-__all__ = ["ZeroAll"]
-
-
-class ZeroAllState(NamedTuple):
-    rounds: np.ndarray
-
-
-class ZeroAll(Adversary, frozen=True, tag="zero-all"):
-    """Zeroes every arm while the budget lasts."""
-
-    family: ClassVar[str] = "paper"
-    reference: ClassVar[str] = "no paper"
-    source_kind: ClassVar[str] = "ours"
-    source_note: ClassVar[str] = "There is nothing to compare with."
-
-    def start(self, setting):
-        return ZeroAllState(np.zeros(1))
-
-
-@implement(corrupt, ZeroAllState)
-def zero_all_corrupt(state, round, weights, rewards, left, stream):
-    rewards[:] = 0.0
-'''
 
 FILES = {
-    "src/armrace/policies/in_turn.py": POLICY,
-    "src/armrace/adversaries/zero_all.py": ATTACK,
+    "src/armrace/policies/in_turn.py": source(
+        "src/armrace/policies/moss.py", Moss="InTurn", moss="in-turn"
+    ).replace("def in-turn", "def in_turn"),
+    "src/armrace/adversaries/zero_all.py": source(
+        "src/armrace/adversaries/zero_best.py", ZeroBest="ZeroAll", zero_best="zero-all"
+    ),
     "tests/policies/test_in_turn.py": "",
     "tests/adversaries/test_zero_all.py": "",
 }
