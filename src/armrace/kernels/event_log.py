@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Any, NamedTuple, get_type_hints
 
@@ -33,6 +34,10 @@ DECISION = np.dtype(
     RESUMED_EVENT,
 ) = range(6)
 """Kinds of events in a log."""
+
+_FORMS = {np.dtype(np.int64): "q", np.dtype(np.float64): "d"}
+PACKED = struct.Struct("=" + "".join(_FORMS[DECISION[name]] for name in DECISION.names or ()))
+"""How a record of a decision is packed in memory."""
 
 FIRST, ASSIGNED, EVENTS = 0, 1, 2
 """Positions in ``Log.counters``: number of its first decision, count of decisions and of events."""

@@ -93,11 +93,6 @@ _with_draw = _replacing("arm", "layer", "probability", "memo", "inner_arm")
 _with_inner = _replacing("inner_layer", "inner_probability")
 _with_moment = _replacing("phase", "memo")
 
-ticket_members: Callable[[Ticket], tuple[Any, ...]] = spelled(
-    "def ticket_members(ticket): return ({members},)", "ticket.{name}", ", "
-)
-"""The members of a ticket as a plain tuple."""
-
 
 @inlined
 def make_ticket(

@@ -32,9 +32,8 @@ from armrace.kernels.generics import (
 )
 from armrace.kernels.streams import Stream, tell
 
-TAKEN, UNKNOWN, REPEATED, ODD = 0, 1, 2, 3
-"""Status of a reward: accepted; no decision matches it; its decision already had a reward; it, or
-the decision, is not of the types that compiled code reads, or out of range."""
+TAKEN, UNKNOWN, REPEATED = 0, 1, 2
+"""Status of a reward: accepted; no decision matches it; its decision already had a reward."""
 
 DECISIONS, REWARDS, SETTLED = 0, 1, 2
 """Positions in ``Live.counters``: number of decisions, number of rewards, and the decision that the
@@ -51,8 +50,9 @@ class Live(NamedTuple):
     """One bit per decision from ``counters[SETTLED]`` on, with room for further decisions."""
     shape: npt.NDArray[np.int64]
     """Numbers of arms and of layers, and whether tickets carry their probability."""
-    objects: npt.NDArray[np.int64]
-    """Addresses of the classes and of the arms' names, of which decisions are made."""
+    exchanged: Any
+    """One record of type :data:`DECISION`, which Python and compiled code write for each other: the
+    decision that a call is about, or the one that it has made."""
     log: Log
 
 

@@ -5,7 +5,9 @@ received, are made in one compiled call that holds the interpreter lock. A signa
 between Python instructions, so that an exception raised by one (Ctrl-C) cannot separate them.
 
 The calls have fixed argument types. Otherwise Numba would compile again for every new combination
-of Python types, and would spend most of each call on determining the types.
+of Python types, and would spend most of each call on determining the types. Decisions are exchanged
+as a record in memory, which :mod:`struct` packs and unpacks in a fraction of the time that Numba
+takes to convert a tuple.
 """
 
 from __future__ import annotations
@@ -20,22 +22,10 @@ from numba.core import types
 from numba.np.numpy_support import from_dtype
 
 from armrace.kernels.compiling import entry, inlined
-from armrace.kernels.decision_objects import (
-    DECISION_CLASS,
-    FIRST_LABEL,
-    GIVEN_DECISION,
-    GIVEN_REWARD,
-    NO_ROOM,
-    TICKET,
-    TICKET_CLASS,
-    is_label,
-    make_decision,
-)
 from armrace.kernels.event_log import DECISION, read_ticket, write_decision
-from armrace.kernels.generics import Ticket, distribution, make_ticket, ticket_members
+from armrace.kernels.generics import Ticket, distribution
 from armrace.kernels.live import (
     DECISIONS,
-    ODD,
     TAKEN,
     Live,
     assign_next,
@@ -46,6 +36,9 @@ from armrace.kernels.live import (
     learn_reward,
 )
 from armrace.kernels.streams import tell
+
+_NO_NUMBER = -1
+"""Stands for the number of what was drawn and is no decision yet."""
 
 
 class LiveCalls(NamedTuple):
@@ -63,31 +56,15 @@ class LiveCalls(NamedTuple):
 
 
 @inlined
-def _drawn(live: Live, ticket: Ticket) -> tuple[Any, ...]:
-    """Return the position of the stream and what was drawn, as plain numbers."""
-    return (tell(live.stream), *ticket_members(ticket))
+def _hand_over(live: Live, number: int, ticket: Ticket) -> None:
+    """Write what was drawn, or decided, where Python reads it."""
+    write_decision(live.exchanged[0], number, tell(live.stream), ticket)
 
 
 @inlined
-def _made(live: Live, ticket: Ticket) -> Any:
-    """Return the latest decision as the object that Python gets."""
-    classes = live.objects[DECISION_CLASS], live.objects[TICKET_CLASS]
-    label = live.objects[FIRST_LABEL + ticket.arm]
-    return make_decision(*classes, live.counters[DECISIONS] - 1, label, ticket)
-
-
-@inlined
-def _is_odd(live: Live, given: Any) -> bool:
-    """Whether Python has to look at a decision: it is not plain, or names another arm."""
-    if not (given.is_plain and 0 <= given.arm < live.shape[0]):
-        return True
-    return not is_label(given.label, live.objects[FIRST_LABEL + given.arm])
-
-
-@inlined
-def _no_decision() -> Any:
-    """Return what Python gets, None, if there is no room for a decision."""
-    return make_decision(0, 0, NO_ROOM, 0, make_ticket(0))
+def _assign(live: Live, ticket: Ticket) -> None:
+    completed = assign_next(live, ticket)
+    _hand_over(live, live.counters[DECISIONS] - 1, completed)
 
 
 @cache
@@ -95,36 +72,36 @@ def live_entries(code: str) -> LiveCalls:
     """The functions behind a learner's calls, before they are compiled for a type of handle."""
 
     @entry(code, holds_lock=True)
-    def live_choose(live: Live) -> tuple[Any, ...]:
-        return _drawn(live, choose_next(live, None))
+    def live_choose(live: Live) -> None:
+        _hand_over(live, _NO_NUMBER, choose_next(live, None))
 
     @entry(code, holds_lock=True)
-    def live_choose_among(live: Live, eligible: npt.NDArray[np.bool_]) -> tuple[Any, ...]:
-        return _drawn(live, choose_next(live, eligible))
+    def live_choose_among(live: Live, eligible: npt.NDArray[np.bool_]) -> None:
+        _hand_over(live, _NO_NUMBER, choose_next(live, eligible))
 
     @entry(code, holds_lock=True)
-    def live_assign(live: Live, ticket: Ticket) -> Any:
+    def live_assign(live: Live) -> bool:
         if not has_place(live):
-            return _no_decision()
-        return _made(live, assign_next(live, ticket))
+            return False
+        _assign(live, read_ticket(live.exchanged[0]))
+        return True
 
     @entry(code, holds_lock=True)
-    def live_decide(live: Live) -> Any:
+    def live_decide(live: Live) -> bool:
         if not has_place(live):
-            return _no_decision()
-        return _made(live, assign_next(live, choose_next(live, None)))
+            return False
+        _assign(live, choose_next(live, None))
+        return True
 
     @entry(code, holds_lock=True)
-    def live_learn(live: Live, decision: Any, reward: Any) -> int:
-        if _is_odd(live, decision) or not 0.0 <= reward.value <= 1.0:
-            return ODD
-        return learn_reward(live, decision.number, read_ticket(decision), reward.value)
+    def live_learn(live: Live, reward: float) -> int:
+        record = live.exchanged[0]
+        return learn_reward(live, record.number, read_ticket(record), reward)
 
     @entry(code, holds_lock=True)
-    def live_drop(live: Live, decision: Any) -> int:
-        if _is_odd(live, decision):
-            return ODD
-        return drop_reward(live, decision.number, read_ticket(decision))
+    def live_drop(live: Live) -> int:
+        record = live.exchanged[0]
+        return drop_reward(live, record.number, read_ticket(record))
 
     @entry(code, holds_lock=True)
     def live_distribution(live: Live, out: npt.NDArray[np.float64]) -> None:
@@ -189,10 +166,10 @@ def make_live_calls(code: str, kind: Any) -> LiveCalls:
     argument_types = LiveCalls(
         choose=(kind,),
         choose_among=(kind, flags),
-        assign=(kind, TICKET),
+        assign=(kind,),
         decide=(kind,),
-        learn=(kind, GIVEN_DECISION, GIVEN_REWARD),
-        drop=(kind, GIVEN_DECISION),
+        learn=(kind, number),
+        drop=(kind,),
         distribution=(kind, numbers),
         decide_many=(kind, records),
         learn_many=(kind, records, numbers),

@@ -25,7 +25,7 @@ MOST_TAKEN = 2**60
 """Random numbers that a learner may have taken: far more than it ever will."""
 _LARGEST = 2**63
 _INTEGERS = (int, np.integer)
-_TYPES = tuple(type(DECISION[name].type().item()) for name in Ticket._fields)
+TICKET_TYPES = tuple(type(DECISION[name].type().item()) for name in Ticket._fields)
 """The plain types of a ticket's members."""
 _NUMBERS = (int, float, np.integer, np.floating)
 
@@ -203,9 +203,9 @@ def check_ticket(ticket: Any, shape: np.ndarray) -> Ticket:
 def _converted(ticket: Any) -> Ticket:
     """Return a ticket whose members are plain ints and floats, or raise an error."""
     # NaN is never the largest: it is larger than nothing, and the arm comes first.
-    if tuple(map(type, ticket)) == _TYPES and max(map(abs, ticket)) < _LARGEST:
+    if tuple(map(type, ticket)) == TICKET_TYPES and max(map(abs, ticket)) < _LARGEST:
         return ticket if type(ticket) is Ticket else Ticket(*ticket)
-    pairs = zip(_TYPES, ticket, strict=True)
+    pairs = zip(TICKET_TYPES, ticket, strict=True)
     members: list[Any] = [_whole(value) if kind is int else _number(value) for kind, value in pairs]
     return Ticket(*members)
 

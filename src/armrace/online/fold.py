@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -9,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from armrace.errors import ForeignTicket, InvalidParameter
+from armrace.kernels.event_log import PACKED
 from armrace.kernels.generics import NO_ARM, NO_LAYER, Ticket, choose, distribution_among
-from armrace.kernels.live import ODD, REPEATED, TAKEN
+from armrace.kernels.live import REPEATED, TAKEN, UNKNOWN
 from armrace.kernels.streams import seek, tell
 from armrace.online.arguments import (
+    TICKET_TYPES,
     check_arm,
     check_batch,
     check_decision,
@@ -38,6 +41,8 @@ from armrace.online.events import (
 from armrace.online.live_memory import LiveMemory
 from armrace.randomness import Purpose, stream_for
 
+_new: Any = tuple.__new__
+_pack_into, _unpack = PACKED.pack_into, PACKED.unpack
 _SURE = 1.0 - 1e-9
 """From here on a probability counts as 1."""
 _ABOVE = 1.0 + 1e-9
@@ -146,11 +151,38 @@ class Fold(LiveMemory):
         return policy.draws_by_weights and not policy.learns_from_others and layers == 1
 
     def _assign(self, ticket: tuple[Any, ...]) -> Decision:
-        decision: Decision | None = self._calls.assign(self._current.handle, ticket)
-        while decision is None:
+        _pack_into(self._exchanged, 0, 0, 0, *ticket)
+        while not self._calls.assign(self._current.handle):
             self._make_room(1)
-            decision = self._calls.assign(self._current.handle, ticket)
-        return decision
+        return self._decision()
+
+    def _decision(self) -> Decision:
+        """Return the decision that compiled code has written; the caller has the lock."""
+        values = _unpack(self._exchanged)
+        # tuple.__new__ is what the classes call, without their Python functions.
+        made: Decision = _new(
+            Decision, (values[0], self._current.arms[values[2]], _new(Ticket, values[2:]))
+        )
+        return made
+
+    def _plain(self, decision: Any) -> tuple[int, Ticket]:
+        """Return the number and the ticket of a decision, in the types that compiled code reads.
+
+        Numbers of other types, as JSON may give them, are converted, or refused with a sentence.
+        Neither happens under the lock, since that may run code of the caller's classes.
+        """
+        try:
+            number, name, ticket = decision
+            if (
+                type(number) is int
+                and tuple(map(type, ticket)) == TICKET_TYPES
+                and self._current.arms[ticket[0]] == name
+            ):
+                return number, ticket
+        except (TypeError, ValueError, IndexError):
+            pass
+        plain = check_decision(decision, self._current.arms)
+        return plain.number, plain.ticket
 
     def learn(self, decision: Decision, reward: float) -> None:
         """Learn the reward of a decision.
@@ -163,14 +195,15 @@ class Fold(LiveMemory):
             ForeignTicket: the decision was not made here, or has had its reward.
             InvalidParameter: the reward is not in [0, 1].
         """
-        with self._lock:
-            status = self._calls.learn(self._current.handle, decision, reward)
-        if status == ODD:
-            # Rare: numbers of other types, as JSON may give them. They are converted, or refused
-            # with a sentence, outside the lock, since that may run code of the caller's classes.
-            plain, value = check_decision(decision, self._current.arms), check_reward(reward)
+        number, ticket = self._plain(decision)
+        if type(reward) is not float or not 0.0 <= reward <= 1.0:
+            reward = check_reward(reward)
+        try:
             with self._lock:
-                status = self._calls.learn(self._current.handle, plain, value)
+                _pack_into(self._exchanged, 0, number, 0, *ticket)
+                status = self._calls.learn(self._current.handle, reward)
+        except struct.error:  # an integer of more than 64 bits
+            status = UNKNOWN
         if status != TAKEN:
             self._refuse(status, decision)
 
@@ -185,12 +218,13 @@ class Fold(LiveMemory):
         Args:
             decision: a decision of this learner that has had no reward yet.
         """
-        with self._lock:
-            status = self._calls.drop(self._current.handle, decision)
-        if status == ODD:
-            plain = check_decision(decision, self._current.arms)
+        number, ticket = self._plain(decision)
+        try:
             with self._lock:
-                status = self._calls.drop(self._current.handle, plain)
+                _pack_into(self._exchanged, 0, number, 0, *ticket)
+                status = self._calls.drop(self._current.handle)
+        except struct.error:
+            status = UNKNOWN
         if status != TAKEN:
             self._refuse(status, decision)
 

@@ -6,7 +6,7 @@ import copy
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from armrace.errors import ArmraceError, DamagedFile, InvalidParameter
 from armrace.forensics import Audit
 from armrace.forensics.audit import Screens, audit_state
 from armrace.forensics.layers import race_in
-from armrace.kernels.event_log import DECISION
+from armrace.kernels.event_log import DECISION, PACKED
 from armrace.kernels.generics import Ticket, is_restrictable
 from armrace.kernels.live import SETTLED
 from armrace.kernels.states import raw_arrays
@@ -137,11 +137,14 @@ class Learner(Fold, NotebookView):
         return places
 
     def _choose(self, places: list[int] | None) -> tuple[Any, ...]:
+        """Return the position of the stream after a draw, and the members of its ticket."""
         if places is None:
-            return cast("tuple[Any, ...]", self._calls.choose(self._current.handle))
-        mask = np.zeros(len(self.arms), dtype=np.bool_)
-        mask[places] = True
-        return cast("tuple[Any, ...]", self._calls.choose_among(self._current.handle, mask))
+            self._calls.choose(self._current.handle)
+        else:
+            mask = np.zeros(len(self.arms), dtype=np.bool_)
+            mask[places] = True
+            self._calls.choose_among(self._current.handle, mask)
+        return PACKED.unpack(self._exchanged)[1:]
 
     def decide(self, eligible: Iterable[str | int] | None = None) -> Decision:
         """Choose an arm and count the decision.
@@ -152,15 +155,13 @@ class Learner(Fold, NotebookView):
         Returns:
             The decision: the arm to play, and what :meth:`learn` needs with the reward.
         """
-        places = self._places(eligible)
+        places = None if eligible is None and not self._current.away else self._places(eligible)
         with self._lock:
             if places is not None:
                 return self._assign(self._choose(places)[1:])
-            decision: Decision | None = self._calls.decide(self._current.handle)
-            while decision is None:
+            while not self._calls.decide(self._current.handle):
                 self._make_room(1)
-                decision = self._calls.decide(self._current.handle)
-        return decision
+            return self._decision()
 
     def decide_many(self, count: int) -> DecisionBatch:
         """Make ``count`` decisions at once: the same that :meth:`decide` would make one by one.

@@ -10,7 +10,6 @@ import numpy as np
 
 from armrace.errors import BrokenPolicy, DamagedFile, ForeignTicket
 from armrace.forensics import watch as put_under_watch
-from armrace.kernels.decision_objects import find_objects
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.event_log import (
     ADDED_EVENT,
@@ -82,13 +81,15 @@ class LiveMemory:
         """What was drawn last."""
         self._scratch = np.zeros(len(arms))
         state, kept = self._start(len(arms))
+        exchanged = np.zeros(1, dtype=DECISION).view(np.recarray)
+        self._exchanged = exchanged.view(np.ndarray).view(np.uint8).data
         live = Live(
             policy=kept,
             stream=self._stream,
             counters=np.zeros(3, dtype=np.int64),
             rewarded=np.zeros(_FIRST_ROOM // 8, dtype=np.uint8),
             shape=self._shape(len(arms)),
-            objects=find_objects(Decision, arms),
+            exchanged=exchanged,
             log=make_log(_FIRST_ROOM if log else 0),
         )
         self._swap_in(live, arms, state, {})
@@ -187,8 +188,7 @@ class LiveMemory:
         state, kept = self._start(len(arms))
         grow_state(self._live.policy, kept)
         log = self._log_with(ADDED_EVENT, len(arms) - 1)
-        shape, objects = self._shape(len(arms)), find_objects(Decision, arms)
-        live = self._live._replace(policy=kept, shape=shape, objects=objects, log=log)
+        live = self._live._replace(policy=kept, shape=self._shape(len(arms)), log=log)
         self._swap_in(live, arms, state, self._away)
 
     def _set_away(self, place: int, is_away: bool) -> None:
