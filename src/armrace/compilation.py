@@ -8,7 +8,7 @@ from typing import Any
 from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.errors import InvalidParameter
 from armrace.online import Learner
-from armrace.online.compilation import compile_learner, learner_is_stored
+from armrace.online.learner import compile_learner, learner_is_stored
 from armrace.policies import POLICIES, Policy
 from armrace.simulation.compilation import Unit, compile_units, units_for
 from armrace.simulation.experiment import make_experiment

@@ -41,7 +41,6 @@ from armrace.adversaries.attack_tally import (
 )
 from armrace.kernels.compiling import inlined, outlined
 from armrace.kernels.dispatch import implement
-from armrace.kernels.forwarding import forwards
 from armrace.kernels.generics import (
     NO_ARM,
     NO_LAYER,
@@ -56,6 +55,7 @@ from armrace.kernels.generics import (
     distribution,
     distribution_among,
     drop,
+    forwards,
     learn,
     looks,
     make_ticket,

@@ -1,7 +1,7 @@
 """Independent random streams from one seed, each for a named purpose.
 
 A seed gives a Philox key; purpose, replication, round and arm are parts of its counter (see
-:mod:`armrace.kernels.philox`). Rewards depend on nothing else, so two policies run with one
+:mod:`armrace.kernels.streams`). Rewards depend on nothing else, so two policies run with one
 seed meet the same rewards, and results do not depend on the order or place of computation.
 """
 

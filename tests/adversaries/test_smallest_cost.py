@@ -7,7 +7,7 @@ import pytest
 
 from armrace.adversaries import ADVERSARIES, AaeOpening, Adversary
 from armrace.environments import Deterministic, FiniteSupport, Table, Uniform
-from armrace.kernels.ledger import make_record
+from armrace.kernels.engine import make_record
 from armrace.kernels.states import equal_states
 from armrace.simulation import make_experiment
 from armrace.simulation.replication import make_parts, play_out

@@ -17,8 +17,7 @@ from armrace.dashboard.conclusions import (
     median_delay,
 )
 from armrace.dashboard.rendering import _cell_html
-from armrace.forensics.findings import Alarm
-from armrace.forensics.sentences import COUNTS, HIDDEN, STILL
+from armrace.forensics.findings import COUNTS, HIDDEN, STILL, Alarm
 from armrace.service import MemoryStore, Service
 from armrace_client.answers import RatioCheck
 from serving import Clock

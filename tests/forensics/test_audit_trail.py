@@ -9,7 +9,7 @@ import pytest
 
 from armrace.environments import Table
 from armrace.forensics import watch
-from armrace.forensics.blocks import block_size, log_block_weight
+from armrace.forensics.audit_trail import block_size, log_block_weight
 from armrace.forensics.evidence import log_evidence
 from armrace.kernels.generics import decide, learn
 from armrace.policies import POLICIES

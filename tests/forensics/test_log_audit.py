@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from armrace.forensics import sentences
+from armrace.forensics.findings import MOVED
 from armrace.forensics.log_audit import audit_log
 from armrace.offline import open_log
 from armrace.statistics import binomial_tail
@@ -38,7 +38,7 @@ def test_the_source_that_forges_is_named_and_no_other() -> None:
     assert found.alarmed
     assert "Source c pays 1 on arm 0" in str(found)
     assert "below 1e-12" in alarm.words
-    assert sentences.MOVED in alarm.words
+    assert MOVED in alarm.words
     assert found.to_builtins()["sources"][0]["words"] == alarm.words
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armrace.forensics import audit, screening
+from armrace.forensics import audit, pairs
 from armrace.forensics.audit import Screens, audit_state
-from armrace.forensics.screening import Screen
+from armrace.forensics.pairs import Screen
 from armrace.online import Learner
 
 ARMS = 12
@@ -64,7 +64,7 @@ def test_arms_that_have_not_moved_are_not_looked_at_again():
 
 
 def test_no_more_arms_are_examined_than_an_audit_has_time_for(monkeypatch):
-    monkeypatch.setattr(screening, "MOST_EXAMINED", 2)
+    monkeypatch.setattr(pairs, "MOST_EXAMINED", 2)
     plays = np.full(4, 100)
     strength = np.array([7.0, 5.0, 9.0, 8.0])
     found = Screen().suspects(np.stack([plays, plays]), plays, lambda arms: strength[arms], 4.0)

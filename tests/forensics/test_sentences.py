@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from armrace.environments import Table
-from armrace.forensics import ALARMS, Alarm, Audit, audit, sentences
+from armrace.forensics import ALARMS, Alarm, Audit, audit
+from armrace.forensics.findings import HIDDEN, MOVED, STILL, describe_report
 from armrace.simulation import make_experiment
 from armrace.simulation.replication import make_parts, play_out
 
@@ -41,39 +42,39 @@ def test_every_kind_of_alarm_has_an_example():
 @pytest.mark.parametrize("fields", [{}, {"layers": (0,)}], ids=["usual", "one-layer"])
 def test_every_alarm_allows_for_a_world_that_has_moved(kind, fields):
     words = alarm_of(kind, **(fields if kind == "failed-layer" else {})).words
-    assert sentences.MOVED in words
+    assert MOVED in words
     assert "guarantee" in words if kind == "failed-layer" else "fixed means" in words
-    assert (sentences.HIDDEN in words) == (kind == "failed-layer")  # its certificate may need it
+    assert (HIDDEN in words) == (kind == "failed-layer")  # its certificate may need it
 
 
 def test_every_line_of_an_audit_allows_for_a_world_that_has_moved():
     *found, last = str(audit_of(26.1, 350.0)).splitlines()
     assert len(found) == len(ALARMS) + 2
     for line in found:
-        assert sentences.MOVED in line or line.startswith(sentences.STILL)
+        assert MOVED in line or line.startswith(STILL)
     assert last == "The probability that any of this is wrong is at most 0.05, over all times."
 
 
 def test_what_is_certified_of_learned_rewards_is_told_from_what_is_certified_of_c():
     seen, total = str(audit_of(26.1, 350.0)).splitlines()[-3:-1]
     assert "learned rewards were changed by at least 26.1 in all" in seen
-    assert sentences.HIDDEN not in seen
+    assert HIDDEN not in seen
     assert "C is at least 350" in total
     assert "played or not" in total
-    assert sentences.HIDDEN in total
+    assert HIDDEN in total
 
 
 def test_no_more_is_said_of_c_than_of_learned_rewards_where_layers_add_nothing():
     lines = str(audit_of(26.1, 26.1)).splitlines()
     assert len(lines) == len(ALARMS) + 2
     assert "changed by at least 26.1" in lines[-2]
-    assert all(sentences.HIDDEN not in line for line in lines[-2:])
+    assert all(HIDDEN not in line for line in lines[-2:])
 
 
 def test_the_caption_of_a_report_and_the_guide_say_the_same():
-    caption = sentences.describe_report(0.05)
+    caption = describe_report(0.05)
     guide = " ".join((DOCS / "guide" / "auditing.md").read_text(encoding="utf-8").split())
-    for words in (sentences.MOVED, sentences.STILL, sentences.HIDDEN):
+    for words in (MOVED, STILL, HIDDEN):
         assert words in caption
         assert words in guide
 
@@ -101,4 +102,4 @@ def test_an_honest_sine_of_a_tenth_raises_alarms_that_allow_for_it(policy):
     assert found.kinds() == raised
     assert found.certificate > 100  # though not one reward was changed
     for line in str(found).splitlines()[:-1]:
-        assert sentences.MOVED in line or line.startswith(sentences.STILL)
+        assert MOVED in line or line.startswith(STILL)

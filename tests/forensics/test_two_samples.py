@@ -10,9 +10,8 @@ import pytest
 from scipy.special import betaln
 from scipy.stats import binom
 
-from armrace.forensics.evidence import log_evidence
+from armrace.forensics.evidence import compare_samples, log_evidence
 from armrace.forensics.pairs import pairs_of
-from armrace.forensics.two_samples import compare_samples
 from armrace.policies.common.divergence import lower_kl, upper_kl
 from armrace.policies.races.intervals import KL_MIXTURE, ends
 

@@ -16,7 +16,7 @@ from armrace.kernels.coins import (
     flip_coins,
     spread_heads,
 )
-from armrace.kernels.philox import MASK, counter_high, counter_lane, philox
+from armrace.kernels.streams import MASK, counter_high, counter_lane, philox
 from armrace.randomness import reward_place
 
 PLACE = reward_place(seed=5, replication=2)

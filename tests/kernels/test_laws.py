@@ -24,7 +24,7 @@ from armrace.kernels.laws import (
     make_law,
     rewards_between,
 )
-from armrace.kernels.reward_pointers import LiveRewards
+from armrace.kernels.pointers import LiveRewards
 from armrace.randomness import reward_place
 
 ERROR_PROBABILITY = 1e-6

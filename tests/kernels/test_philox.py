@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from armrace.kernels.philox import counter_high, counter_lane, philox
+from armrace.kernels.streams import counter_high, counter_lane, philox
 
 ONES = 0xFFFFFFFF
 KNOWN_ANSWERS = [

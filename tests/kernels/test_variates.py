@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from armrace.kernels.variates import binomial, geometric
+from armrace.kernels.streams import binomial, geometric
 from armrace.randomness import Purpose, stream_for
 
 SIGNIFICANCE = 1e-4

@@ -2,9 +2,10 @@
 
 import pytest
 
-from armrace.kernels import live_calls
-from armrace.kernels.live_calls import LiveCalls
-from armrace.online import Learner, compilation
+from armrace.kernels import live
+from armrace.kernels.live import LiveCalls
+from armrace.online import Learner, learner
+from armrace.online.learner import compile_learner
 from armrace.policies import Ucb1
 
 ENTRIES = {f"live_{name}" for name in LiveCalls._fields}
@@ -19,19 +20,19 @@ ENTRIES = {f"live_{name}" for name in LiveCalls._fields}
     ids=["usually", "without batches"],
 )
 def test_a_learner_is_compiled_by_calling_all_of_it(monkeypatch, asked, left_out):
-    found, compile_one = set(), live_calls._entry_point
+    found, compile_one = set(), live._entry_point
 
     def note(function, types):
         found.add(function.py_func.__name__)
         return compile_one(function, types)
 
-    monkeypatch.setattr(live_calls, "_entry_point", note)
-    live_calls.make_live_calls.cache_clear()
-    compilation.compile_learner(Learner(Ucb1(), 2, 100), **asked)
+    monkeypatch.setattr(live, "_entry_point", note)
+    live.make_live_calls.cache_clear()
+    compile_learner(Learner(Ucb1(), 2, 100), **asked)
     assert found == ENTRIES - left_out
 
 
 @pytest.mark.parametrize("missing", sorted(ENTRIES))
 def test_a_learner_is_on_disk_only_if_all_of_it_is(monkeypatch, missing):
-    monkeypatch.setattr(compilation, "is_stored", lambda e: e.py_func.__name__ != missing)
-    assert not compilation.learner_is_stored(Ucb1(), 2, 100)
+    monkeypatch.setattr(learner, "is_stored", lambda e: e.py_func.__name__ != missing)
+    assert not learner.learner_is_stored(Ucb1(), 2, 100)

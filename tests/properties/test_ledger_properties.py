@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from armrace.environments import Beta, Uniform
-from armrace.kernels.ledger import make_record
+from armrace.kernels.engine import make_record
 from armrace.policies import (
     ActiveArmElimination,
     EnlargedArmElimination,

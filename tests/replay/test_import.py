@@ -12,7 +12,7 @@ import pytest
 import armrace
 from armrace.cli.main import run
 from armrace.errors import AlreadyExists, InvalidParameter
-from armrace.kernels.refusals import NotCompiled
+from armrace.kernels.compiling import NotCompiled
 from armrace.service import imports
 from armrace.service.imports import (
     LoggedRow,

@@ -5,7 +5,7 @@ import pytest
 
 import armrace
 from armrace.kernels import engine
-from armrace.kernels.ledger import make_ledger
+from armrace.kernels.engine import make_ledger
 from armrace.simulation.experiment import make_experiment
 from armrace.simulation.replication import make_parts
 

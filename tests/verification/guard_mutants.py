@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
 from armrace.kernels.dispatch import implement
-from armrace.kernels.forwarding import forwards
 from armrace.kernels.generics import (
     NO_ARM,
     Eligible,
@@ -14,6 +13,7 @@ from armrace.kernels.generics import (
     assign,
     choose,
     distribution,
+    forwards,
     learn,
     wrap_ticket,
 )

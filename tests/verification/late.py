@@ -13,11 +13,10 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels import engine, ledger
+from armrace.kernels import engine
 from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
 from armrace.kernels.fingerprints import SCRIPT
-from armrace.kernels.forwarding import forwards
 from armrace.kernels.generics import (
     NO_ARM,
     NO_LAYER,
@@ -26,6 +25,7 @@ from armrace.kernels.generics import (
     assign,
     choose,
     distribution,
+    forwards,
     learn,
     make_ticket,
     stamped,
@@ -298,15 +298,12 @@ def mistaken_engine(mistake: str) -> Iterator[None]:
     Args:
         mistake: one of :data:`ENGINE_MISTAKES`.
     """
-    sources = {module: Path(module.__file__).read_text() for module in (ledger, engine)}
+    source = Path(engine.__file__).read_text()
     for old, new in ENGINE_MISTAKES[mistake]:
-        (module,) = [module for module, text in sources.items() if text.count(old) == 1]
-        sources[module] = sources[module].replace(old, new)
+        assert source.count(old) == 1
+        source = source.replace(old, new)
     with tempfile.TemporaryDirectory() as folder:
-        books = _load(Path(folder) / "mistaken_ledger.py", sources[ledger])
-        text = sources[engine].replace("armrace.kernels.ledger import", "mistaken_ledger import")
-        with mock.patch.dict("sys.modules", mistaken_ledger=books):
-            loop = _load(Path(folder) / "mistaken_engine.py", text)
+        loop = _load(Path(folder) / "mistaken_engine.py", source)
 
         def make_runner(code: str, *options: Any) -> Any:
             return loop.make_runner(SCRIPT + code, *options)

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from armrace.kernels.dispatch import implement
-from armrace.kernels.forwarding import forwards
 from armrace.kernels.generics import (
     Eligible,
     Floats,
@@ -16,6 +15,7 @@ from armrace.kernels.generics import (
     assign,
     choose,
     distribution,
+    forwards,
     learn,
     make_ticket,
     stamped,

@@ -16,13 +16,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 
 from armrace.kernels.dispatch import implement
-from armrace.kernels.forwarding import forwards
 from armrace.kernels.generics import (
     Floats,
     Ticket,
     assign,
     choose,
     distribution,
+    forwards,
     learn,
     make_ticket,
 )

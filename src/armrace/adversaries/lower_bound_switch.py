@@ -16,13 +16,12 @@ import numpy.typing as npt
 from armrace.adversaries.base import Adversary, Setting
 from armrace.errors import InvalidParameter
 from armrace.kernels import engine, laws
-from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.dispatch import implement, implementations
+from armrace.kernels.engine import make_ledger, make_record
 from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.generics import Floats, corrupt
 from armrace.kernels.handles import call_entry
-from armrace.kernels.ledger import make_ledger, make_record
-from armrace.kernels.reward_pointers import LiveRewards
+from armrace.kernels.pointers import LiveAttack, LiveRewards
 from armrace.kernels.streams import Stream, uniform
 from armrace.limits import Limits
 from armrace.randomness import MAXIMAL_SEED, Purpose, reward_place, stream_for

@@ -44,8 +44,8 @@ from armrace.checking.policy_logs import (
     voided_decisions_leave_no_trace,
 )
 from armrace.checking.policy_stage import ARMS, HORIZON, MEANS, expect_sound
-from armrace.kernels.checked_rounds import make_checked_loop
 from armrace.kernels.dispatch import implementations
+from armrace.kernels.engine import make_checked_loop
 from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.handles import call_entry
 from armrace.policies import Policy

@@ -1,8 +1,7 @@
 """Alarms with a proven false-alarm rate, and certificates of corruption."""
 
-from armrace.forensics.audit import audit
+from armrace.forensics.audit import audit, watch
 from armrace.forensics.audit_trail import Watched
 from armrace.forensics.findings import ALARMS, Alarm, Audit
-from armrace.forensics.watched import watch
 
 __all__ = ["ALARMS", "Alarm", "Audit", "Watched", "audit", "watch"]

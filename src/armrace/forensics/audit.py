@@ -7,21 +7,21 @@ honest rewards do not change over time. The arms share the first and the last eq
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from armrace.errors import InvalidParameter
-from armrace.forensics.audit_trail import Watched
+from armrace.forensics.audit_trail import Watched, watch_unchecked
 from armrace.forensics.changes import examine_time
 from armrace.forensics.findings import Alarm, Audit, Finding
 from armrace.forensics.layers import examine_layers, failed_layers, race_in
-from armrace.forensics.screening import Screen
+from armrace.forensics.pairs import Screen
 from armrace.limits import Limits, check_number
 from armrace.policies.races.race import Race
-from armrace.specification import is_list
+from armrace.specification import MAXIMAL_HORIZON, is_list
 
 LEVEL = Limits("chance that an audit is wrong", 1e-300, 1, high_open=True)
 """The level is divided among many tests; below this, some of them would get 0."""
@@ -128,3 +128,42 @@ def _rename(alarm: Alarm, arms: Sequence[str | int]) -> Alarm:
     if alarm.arm is None:
         return alarm
     return msgspec.structs.replace(alarm, arm=arms[int(alarm.arm)])
+
+
+_ARMS = Limits("arms", 1)
+_HORIZON = Limits("decisions", 1, MAXIMAL_HORIZON)
+
+
+def watch(state: Any, arms: int, horizon: int) -> Watched:
+    """Wrap a policy's state so that its rewards are recorded for audits.
+
+    A number of arms that cannot be the state's is refused: that of a race is known, and the state
+    of any other policy has an array with an entry for each arm.
+
+    Args:
+        state: the state of a policy before its first decision.
+        arms: its number of arms.
+        horizon: the expected number of decisions.
+
+    Returns:
+        The wrapped state, which makes the same decisions.
+    """
+    check_number("arms", arms, _ARMS, whole=True)
+    check_number("horizon", horizon, _HORIZON, whole=True)
+    race = race_in(state)
+    # Arrays of one entry are single numbers of a state, and say nothing of its arms.
+    lengths = {race.pulls.shape[1]} if race is not None else set(_lengths(state)) - {1}
+    if lengths and arms not in lengths:
+        raise InvalidParameter(
+            f"arms must be the number of arms of the state; got {arms}, and nothing in this "
+            f"{type(state).__name__} has as many entries."
+        )
+    return watch_unchecked(state, arms, horizon)
+
+
+def _lengths(state: Any) -> Iterator[int]:
+    """The lengths of all axes of all arrays within a state."""
+    if isinstance(state, np.ndarray):
+        yield from state.shape
+    for member in state if isinstance(state, tuple) else ():
+        yield from _lengths(member)

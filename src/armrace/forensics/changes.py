@@ -19,16 +19,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.forensics.audit_trail import Watched
-from armrace.forensics.blocks import block_size, log_block_weight
+from armrace.forensics.audit_trail import Watched, block_size, log_block_weight
 from armrace.forensics.findings import Alarm, Finding, direction_of
-from armrace.forensics.pairs import Pairs, Samples, join, nearest_pairs
-from armrace.forensics.screening import Arms, Screen, in_parts
+from armrace.forensics.pairs import Arms, Pairs, Samples, Screen, in_parts, join, nearest_pairs
 
 _SHARES = 3
 
 
-class Change(NamedTuple):
+class TimeChange(NamedTuple):
     """A stretch of an arm's rewards against all before it, or good times against bad."""
 
     log_value: float
@@ -61,7 +59,7 @@ def examine_time(watched: Watched, level: float, claims: int, screen: Screen) ->
     return Finding(alarms, by_arm, 0.0)
 
 
-def _alarm(arm: int, found: Change, chance: float) -> Alarm:
+def _alarm(arm: int, found: TimeChange, chance: float) -> Alarm:
     in_waves = found.since is None
     return Alarm(
         kind="waves" if in_waves else "change",
@@ -75,13 +73,13 @@ def _alarm(arm: int, found: Change, chance: float) -> Alarm:
     )
 
 
-def find_change(watched: Watched, arm: int) -> Change | None:
+def find_change(watched: Watched, arm: int) -> TimeChange | None:
     """The most striking change of an arm, or ``None`` if it has hardly been played."""
     found = (_change_at_marks(watched, arm), _change_in_blocks(watched, arm))
     return max((c for c in found if c is not None), key=lambda c: c.log_value, default=None)
 
 
-def find_waves(watched: Watched, arm: int) -> Change | None:
+def find_waves(watched: Watched, arm: int) -> TimeChange | None:
     """Return how much the rewards in good times differ from those in bad times."""
     memories, pairs = _wave_pairs(watched, arm)
     if not memories.size:
@@ -105,12 +103,12 @@ def _change(
     until: int | None,
     pulls: npt.ArrayLike,
     sums: npt.ArrayLike,
-) -> Change:
+) -> TimeChange:
     """A change with the numbers and means of the rewards that have come."""
     counts = np.asarray(pulls)
     # Differences of running sums may leave [0, n] by a rounding error.
     means = np.clip(sums, 0.0, counts) / counts
-    return Change(
+    return TimeChange(
         log_value=log_value,
         since=since,
         until=until,
@@ -190,7 +188,7 @@ def _mark_pairs(watched: Watched, arm: int) -> _MarkPairs:
     return _MarkPairs(pulls, sums, rounds, first, last, found.pairs(sharing))
 
 
-def _change_at_marks(watched: Watched, arm: int) -> Change | None:
+def _change_at_marks(watched: Watched, arm: int) -> TimeChange | None:
     """The e-value at the mark where it was largest: the mean over all moments before it."""
     pulls, sums, rounds, first, last, pairs = _mark_pairs(watched, arm)
     if not pairs.pulls.size:
@@ -231,7 +229,7 @@ def _block_pairs(watched: Watched, arm: int) -> tuple[npt.NDArray[np.intp], Pair
     return scales, found.pairs(math.log(_SHARES * blocks.sums.shape[1]) - weights)
 
 
-def _change_in_blocks(watched: Watched, arm: int) -> Change | None:
+def _change_in_blocks(watched: Watched, arm: int) -> TimeChange | None:
     scales, pairs = _block_pairs(watched, arm)
     if not scales.size:
         return None

@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.forensics.evidence import TwoSamples
 from armrace.forensics.findings import Alarm, Finding, direction_of
-from armrace.forensics.pairs import Pairs, Samples, nearest_pairs
-from armrace.forensics.screening import Arms, Screen, in_parts
-from armrace.forensics.two_samples import TwoSamples
+from armrace.forensics.pairs import Arms, Pairs, Samples, Screen, in_parts, nearest_pairs
 from armrace.policies.races.race import NEVER, Race
 from armrace.theory.allowance import corruption_allowance
 

@@ -15,10 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.forensics.audit import LEVEL, audit
-from armrace.forensics.audit_trail import watch
+from armrace.forensics.audit_trail import watch_unchecked
 from armrace.forensics.evidence import log_evidence
-from armrace.forensics.findings import Audit
-from armrace.forensics.sentences import MOVED, describe_chance
+from armrace.forensics.findings import MOVED, Audit, describe_chance
 from armrace.formatting import count, figure
 from armrace.kernels.dispatch import implement, implementations
 from armrace.kernels.fingerprints import fingerprint
@@ -133,7 +132,7 @@ def audit_log(log: Log, level: float = 0.05) -> LogAudit:
     """Look for traces of corruption, or of moved means, in the rewards of a log."""
     check_number("level", level, LEVEL)
     arms = len(log.arms)
-    watched = watch(Bystander(np.zeros(arms, dtype=np.int64)), arms, log.rows)
+    watched = watch_unchecked(Bystander(np.zeros(arms, dtype=np.int64)), arms, log.rows)
     show = make_auditor(fingerprint(implementations(watched)))
     shape = (len(log.sources), arms)
     rows, sums = np.zeros(shape), np.zeros(shape)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.philox import MASK, WORD, counter_high, counter_lane, philox
+from armrace.kernels.streams import MASK, WORD, counter_high, counter_lane, philox
 
 BLOCK = 64
 """Coins in a word."""

@@ -1,6 +1,8 @@
 """The compiled loop: learner, stochastic rewards, adversary and ledger, round after round.
 
-The ledger itself, and what it charges, is in :mod:`armrace.kernels.ledger`.
+The ledger holds the accounts of a run: what was played and collected, and what corruption cost and
+was spent. Policy and adversary never write it. An adversary cannot overspend: a change is charged
+before it takes effect, and is undone if the budget has no room.
 """
 
 from __future__ import annotations
@@ -13,21 +15,170 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.attack_pointers import (
+from armrace.kernels.compiling import entry, inlined
+from armrace.kernels.fingerprints import is_users
+from armrace.kernels.generics import NO_LAYER, decide, distribution, learn
+from armrace.kernels.laws import CHUNK, RewardChunk, make_drawn
+from armrace.kernels.live import decide_fitting
+from armrace.kernels.pointers import (
     NOWHERE,
     Attack,
+    Rewards,
     call_corrupt,
+    call_fill,
     call_looks,
     call_observe,
 )
-from armrace.kernels.compiling import entry, inlined
-from armrace.kernels.fingerprints import is_users
-from armrace.kernels.generics import NO_LAYER, distribution, learn
-from armrace.kernels.laws import CHUNK, Drawn, make_drawn
-from armrace.kernels.ledger import Ledger, Record, book, charge, is_spent, pay, write_row
-from armrace.kernels.live import decide_fitting
-from armrace.kernels.reward_pointers import Rewards, call_fill
 from armrace.kernels.streams import Stream
+
+
+class Ledger(NamedTuple):
+    """The environment's own record of a run; policy and adversary never write it."""
+
+    pulls: npt.NDArray[np.int64]
+    clean_totals: npt.NDArray[np.float64]
+    """What each arm would have paid in all rounds, before corruption."""
+    shifts: npt.NDArray[np.float64]
+    """Signed sum of the changes to each arm's rewards."""
+    arm_corruption: npt.NDArray[np.float64]
+    layer_corruption: npt.NDArray[np.float64]
+    """Corruption in the rewards that each layer learned from."""
+    collected: npt.NDArray[np.float64]
+    """Rewards collected, with and without corruption."""
+    charged: npt.NDArray[np.float64]
+    """What the adversary was charged so far, of which budget."""
+    corruption: npt.NDArray[np.float64]
+    """Corruption as the paper counts it: the sum over rounds of the largest change."""
+    seen: npt.NDArray[np.float64]
+    """The sum over rounds of the change of the reward that the learner saw."""
+    refused: npt.NDArray[np.int64]
+    """Rounds in which a change was not applied: illegal, or beyond the budget."""
+
+
+class CheckpointRecord(NamedTuple):
+    """The ledger at each checkpoint; a checkpoint is the number of rounds played by then."""
+
+    checkpoints: npt.NDArray[np.int64]
+    collected: npt.NDArray[np.float64]
+    clean_collected: npt.NDArray[np.float64]
+    corruption: npt.NDArray[np.float64]
+    pulls: npt.NDArray[np.int64]
+    clean_totals: npt.NDArray[np.float64]
+    shifts: npt.NDArray[np.float64]
+    arm_corruption: npt.NDArray[np.float64]
+    layer_corruption: npt.NDArray[np.float64]
+    seen: npt.NDArray[np.float64]
+    refused: npt.NDArray[np.int64]
+
+
+def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
+    """Make an empty ledger."""
+    return Ledger(
+        pulls=np.zeros(arms, dtype=np.int64),
+        clean_totals=np.zeros(arms),
+        shifts=np.zeros(arms),
+        arm_corruption=np.zeros(arms),
+        layer_corruption=np.zeros(layers),
+        collected=np.zeros(2),
+        charged=np.array([0.0, budget]),
+        corruption=np.zeros(1),
+        seen=np.zeros(1),
+        refused=np.zeros(1, dtype=np.int64),
+    )
+
+
+def make_record(checkpoints: npt.NDArray[np.int64], arms: int, layers: int) -> CheckpointRecord:
+    """Make an empty record with a row for each checkpoint."""
+    rows = checkpoints.size
+    return CheckpointRecord(
+        checkpoints=checkpoints,
+        collected=np.zeros(rows),
+        clean_collected=np.zeros(rows),
+        corruption=np.zeros(rows),
+        pulls=np.zeros((rows, arms), dtype=np.int64),
+        clean_totals=np.zeros((rows, arms)),
+        shifts=np.zeros((rows, arms)),
+        arm_corruption=np.zeros((rows, arms)),
+        layer_corruption=np.zeros((rows, layers)),
+        seen=np.zeros(rows),
+        refused=np.zeros(rows, dtype=np.int64),
+    )
+
+
+@inlined
+def is_spent(ledger: Ledger, smallest_cost: float) -> bool:
+    """Whether the budget has no room left for a change that costs ``smallest_cost`` or more.
+
+    The answer agrees exactly with :func:`pay`, rounding included, since rounding is monotone: a
+    larger cost never gives a smaller rounded sum.
+    """
+    spent, budget = ledger.charged[0], ledger.charged[1]
+    return spent >= budget or spent + smallest_cost > budget
+
+
+@inlined
+def pay(ledger: Ledger, cost: float) -> bool:
+    """Charge a cost to the budget; False, and nothing is charged, if the budget has no room."""
+    if ledger.charged[0] + cost > ledger.charged[1]:
+        ledger.refused[0] += 1
+        return False
+    ledger.charged[0] += cost
+    return True
+
+
+@inlined
+def charge(
+    attack: Attack,
+    ledger: Ledger,
+    clean: npt.NDArray[np.float64],
+    proposal: npt.NDArray[np.float64],
+) -> None:
+    """Charge a change, or undo it if it is not legal or exceeds the remaining budget.
+
+    An attack that sees the arm is charged when the arm is drawn, for that arm alone, and only what
+    it then pays for is booked.
+    """
+    cost, legal = 0.0, True
+    for arm in range(clean.size):
+        legal &= (proposal[arm] >= 0.0) & (proposal[arm] <= 1.0)
+        cost = max(cost, abs(proposal[arm] - clean[arm]))
+    if not legal:
+        ledger.refused[0] += 1
+    if not legal or not (attack.sees_arm or pay(ledger, cost)):
+        for arm in range(clean.size):
+            proposal[arm] = clean[arm]
+    elif not attack.sees_arm:
+        book(ledger, clean, proposal)
+
+
+@inlined
+def book(ledger: Ledger, clean: npt.NDArray[np.float64], proposal: npt.NDArray[np.float64]) -> None:
+    """Enter the changes of a round, those of all arms, whichever was drawn."""
+    largest = 0.0
+    for arm in range(clean.size):
+        change = proposal[arm] - clean[arm]
+        largest = max(largest, abs(change))
+        ledger.shifts[arm] += change
+        ledger.arm_corruption[arm] += abs(change)
+    ledger.corruption[0] += largest
+
+
+@inlined
+def write_row(ledger: Ledger, record: CheckpointRecord, row: int) -> None:
+    """Copy the current ledger into a row of the record."""
+    record.collected[row] = ledger.collected[0]
+    record.clean_collected[row] = ledger.collected[1]
+    record.corruption[row] = ledger.corruption[0]
+    record.seen[row] = ledger.seen[0]
+    record.refused[row] = ledger.refused[0]
+    for arm in range(ledger.pulls.size):
+        record.pulls[row, arm] = ledger.pulls[arm]
+        record.clean_totals[row, arm] = ledger.clean_totals[arm]
+        record.shifts[row, arm] = ledger.shifts[arm]
+        record.arm_corruption[row, arm] = ledger.arm_corruption[arm]
+    for layer in range(ledger.layer_corruption.size):
+        record.layer_corruption[row, layer] = ledger.layer_corruption[layer]
+
 
 STOP, PLAYED = 0, 1
 """Positions in ``Workspace.control``."""
@@ -47,7 +198,7 @@ class Workspace(NamedTuple):
     ``exact`` says whether the policy's tickets carry the probability of their arm.
     """
 
-    drawn: Drawn
+    drawn: RewardChunk
     clean: npt.NDArray[np.float64]
     proposal: npt.NDArray[np.float64]
     weights: npt.NDArray[np.float64]
@@ -210,7 +361,7 @@ def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
         rewards: Rewards,
         stream: Stream,
         ledger: Ledger,
-        record: Record,
+        record: CheckpointRecord,
         workspace: Workspace,
     ) -> None:
         """Play to the last checkpoint of ``record``, writing a row at each, until asked to stop."""
@@ -222,3 +373,27 @@ def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
             first = last
 
     return compiled_run
+
+
+@cache
+def make_checked_loop(code: str) -> Callable[..., None]:
+    """Make the loop for states whose implementations have the fingerprint ``code``."""
+
+    @entry(code, checked=True)
+    def play_checked(
+        policy: Any,
+        stream: Stream,
+        table: npt.NDArray[np.float64],
+        pulls: npt.NDArray[np.int64],
+        layer_pulls: npt.NDArray[np.int64],
+    ) -> None:
+        """Play a table of rewards, a round per row, and count the plays of arms and layers."""
+        for row in range(table.shape[0]):
+            ticket = decide(policy, stream)
+            # An unsigned index is never negative, which would count from the end.
+            pulls[np.uint64(ticket.arm)] += 1
+            if ticket.layer != NO_LAYER:
+                layer_pulls[np.uint64(ticket.layer)] += 1
+            learn(policy, ticket, table[row, ticket.arm])
+
+    return play_checked

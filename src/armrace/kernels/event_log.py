@@ -40,10 +40,10 @@ PACKED = struct.Struct("=" + "".join(_FORMS[DECISION[name]] for name in DECISION
 """How a record of a decision is packed in memory."""
 
 FIRST, ASSIGNED, EVENTS = 0, 1, 2
-"""Positions in ``Log.counters``: number of its first decision, count of decisions and of events."""
+"""Positions in ``EventArrays.counters``: its first decision, counts of decisions and of events."""
 
 
-class Log(NamedTuple):
+class EventArrays(NamedTuple):
     """Decisions and events in order; a decision needs room for its reward too."""
 
     decisions: Any
@@ -55,9 +55,9 @@ class Log(NamedTuple):
     counters: npt.NDArray[np.int64]
 
 
-def make_log(room: int) -> Log:
+def make_log(room: int) -> EventArrays:
     """Make an empty log with room for ``room`` decisions and their rewards."""
-    return Log(
+    return EventArrays(
         decisions=np.zeros(room, dtype=DECISION).view(np.recarray),
         kinds=np.zeros(2 * room, dtype=np.uint8),
         numbers=np.zeros(2 * room, dtype=np.int64),
@@ -66,9 +66,9 @@ def make_log(room: int) -> Log:
     )
 
 
-def enlarge_log(log: Log, decisions: int, events: int) -> Log:
+def enlarge_log(log: EventArrays, decisions: int, events: int) -> EventArrays:
     """Copy a log, with room for this many more decisions and events."""
-    return Log(
+    return EventArrays(
         decisions=_enlarged(log.decisions, decisions).view(np.recarray),
         kinds=_enlarged(log.kinds, events),
         numbers=_enlarged(log.numbers, events),
@@ -114,19 +114,19 @@ _is_same: Callable[[Ticket, Ticket], bool] = spelled(
 
 
 @inlined
-def has_log(log: Log) -> bool:
+def has_log(log: EventArrays) -> bool:
     """Whether decisions and events are kept."""
     return log.decisions.size > 0
 
 
 @inlined
-def has_room(log: Log) -> bool:
+def has_room(log: EventArrays) -> bool:
     """Whether one more decision can be logged, or none is."""
     return not has_log(log) or log.counters[ASSIGNED] < log.decisions.size
 
 
 @inlined
-def add_decision(log: Log, number: int, taken: int, ticket: Ticket) -> None:
+def add_decision(log: EventArrays, number: int, taken: int, ticket: Ticket) -> None:
     """Log a decision, if a log is kept."""
     if has_log(log):
         write_decision(log.decisions[log.counters[ASSIGNED]], number, taken, ticket)
@@ -135,7 +135,7 @@ def add_decision(log: Log, number: int, taken: int, ticket: Ticket) -> None:
 
 
 @inlined
-def add_event(log: Log, kind: int, number: int, reward: float) -> None:
+def add_event(log: EventArrays, kind: int, number: int, reward: float) -> None:
     """Log an event about a decision, if a log is kept."""
     if has_log(log):
         place = log.counters[EVENTS]
@@ -146,7 +146,7 @@ def add_event(log: Log, kind: int, number: int, reward: float) -> None:
 
 
 @inlined
-def differs_from_log(log: Log, number: int, ticket: Ticket) -> bool:
+def differs_from_log(log: EventArrays, number: int, ticket: Ticket) -> bool:
     """Whether the log has the decision with another ticket."""
     # Decisions before the first of the log came from a snapshot; their tickets are not in it.
     place = number - log.counters[FIRST]

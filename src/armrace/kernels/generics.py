@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.dispatch import by_default, dispatched, find, implements
+from armrace.kernels.dispatch import by_default, dispatched, find, implement, implements
 from armrace.kernels.streams import Stream
 
 NO_LAYER = -1
@@ -370,3 +370,50 @@ def observe(state: State, round: int, arm: int, reward: float) -> None:
 @by_default(observe)
 def _observe_nothing(state: State, round: int, arm: int, reward: float) -> None:
     pass
+
+
+C = TypeVar("C", bound=type)
+
+
+def forwards(*generics: Callable[..., Any]) -> Callable[[C], C]:
+    """Implement ``generics`` for the decorated class of states by those of its first member.
+
+    Args:
+        generics: generic functions of policies, such as :func:`choose`.
+    """
+
+    def register(state_class: C) -> C:
+        for generic in generics:
+            implement(generic, state_class)(_FORWARDED[generic])
+        return state_class
+
+    return register
+
+
+def _distribution(state: Any, out: Floats) -> None:
+    distribution(state[0], out)
+
+
+def _choose(state: Any, stream: Stream, eligible: Eligible = None) -> Ticket:
+    return choose(state[0], stream, eligible)
+
+
+def _assign(state: Any, ticket: Ticket) -> Ticket:
+    return assign(state[0], ticket)
+
+
+def _learn(state: Any, ticket: Ticket, reward: float) -> None:
+    learn(state[0], ticket, reward)
+
+
+def _drop(state: Any, ticket: Ticket) -> None:
+    drop(state[0], ticket)
+
+
+_FORWARDED: dict[Callable[..., Any], Callable[..., Any]] = {
+    distribution: _distribution,
+    choose: _choose,
+    assign: _assign,
+    learn: _learn,
+    drop: _drop,
+}

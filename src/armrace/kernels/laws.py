@@ -24,7 +24,15 @@ from armrace.kernels.coins import (
     spread_heads,
 )
 from armrace.kernels.compiling import inlined
-from armrace.kernels.philox import MASK, counter_high, counter_lane, philox
+from armrace.kernels.streams import (
+    MASK,
+    Stream,
+    binomial,
+    counter_high,
+    counter_lane,
+    philox,
+    uniform,
+)
 
 KINDS = ("Bernoulli", "uniform", "Beta", "finite support", "deterministic", "table")
 """What the kinds of laws are called, in order of their numbers. A new kind is added here, and its
@@ -81,7 +89,7 @@ def make_law(
     )
 
 
-class Drawn(NamedTuple):
+class RewardChunk(NamedTuple):
     """The rewards of a chunk of rounds, one row per arm."""
 
     chunk: npt.NDArray[np.int64]
@@ -93,9 +101,9 @@ class Drawn(NamedTuple):
     scratch: npt.NDArray[np.uint64]
 
 
-def make_drawn(arms: int) -> Drawn:
+def make_drawn(arms: int) -> RewardChunk:
     """Make room for a chunk, with nothing drawn yet."""
-    return Drawn(
+    return RewardChunk(
         chunk=np.full(1, -1, dtype=np.int64),
         rewards=np.zeros((arms, CHUNK)),
         heads=np.zeros((arms, BLOCKS), dtype=np.uint64),
@@ -117,7 +125,7 @@ def is_coins(law: Law) -> bool:
 
 
 @inlined
-def draw_chunk(law: Law, chunk: int, drawn: Drawn) -> None:
+def draw_chunk(law: Law, chunk: int, drawn: RewardChunk) -> None:
     """Draw the rewards of the rounds from ``chunk * CHUNK`` on, unless that was done already."""
     if drawn.chunk[0] == chunk:
         return
@@ -137,7 +145,7 @@ def draw_chunk(law: Law, chunk: int, drawn: Drawn) -> None:
 
 
 @inlined
-def flip_chunk(law: Law, chunk: int, drawn: Drawn) -> None:
+def flip_chunk(law: Law, chunk: int, drawn: RewardChunk) -> None:
     """As :func:`draw_chunk`, for Bernoulli arms only, which compiles in half the time."""
     if drawn.chunk[0] != chunk:
         drawn.chunk[0] = chunk
@@ -146,7 +154,7 @@ def flip_chunk(law: Law, chunk: int, drawn: Drawn) -> None:
 
 
 @inlined
-def _flip_arm(law: Law, arm: int, chunk: int, drawn: Drawn) -> None:
+def _flip_arm(law: Law, arm: int, chunk: int, drawn: RewardChunk) -> None:
     """Draw the rewards of a Bernoulli arm."""
     heads = drawn.heads[arm]
     flip_coins(law.place, arm, law.first[arm], chunk * BLOCKS, drawn.scratch, heads)
@@ -154,7 +162,7 @@ def _flip_arm(law: Law, arm: int, chunk: int, drawn: Drawn) -> None:
 
 
 @inlined
-def count_totals(drawn: Drawn, begin: int, end: int, totals: npt.NDArray[np.float64]) -> None:
+def count_totals(drawn: RewardChunk, begin: int, end: int, totals: npt.NDArray[np.float64]) -> None:
     """As :func:`add_totals`, for Bernoulli arms only."""
     for arm in range(totals.size):
         totals[arm] += count_heads(drawn.heads[arm], begin, end)
@@ -162,7 +170,7 @@ def count_totals(drawn: Drawn, begin: int, end: int, totals: npt.NDArray[np.floa
 
 @inlined
 def add_totals(
-    law: Law, drawn: Drawn, begin: int, end: int, totals: npt.NDArray[np.float64]
+    law: Law, drawn: RewardChunk, begin: int, end: int, totals: npt.NDArray[np.float64]
 ) -> None:
     """Add what each arm pays in the rounds from ``begin`` to ``end`` of the chunk.
 
@@ -184,7 +192,7 @@ def add_totals(
 
 
 def rewards_between(
-    law: Law, first: int, last: int, draw: Callable[[Law, int, Drawn], None] = draw_chunk
+    law: Law, first: int, last: int, draw: Callable[[Law, int, RewardChunk], None] = draw_chunk
 ) -> npt.NDArray[np.float64]:
     """Return the rewards of the rounds from ``first`` up to, not including, ``last``, in rows.
 
@@ -331,3 +339,42 @@ def _draw_further(
         place[1],
     )
     return _open_unit(a), _open_unit(b), _open_unit(c), _open_unit(d)
+
+
+@inlined
+def draw_reward(law: Law, arm: int, stream: Stream) -> float:
+    """Draw a reward of a Bernoulli, deterministic or finitely supported arm."""
+    kind = law.kind[arm]
+    if kind == DETERMINISTIC:
+        return law.first[arm]
+    level = uniform(stream)
+    if kind == BERNOULLI:
+        return 1.0 if level < law.first[arm] else 0.0
+    return pick(law.values[arm], law.cumulative[arm], level)
+
+
+@inlined
+def total_of(law: Law, arm: int, rewards: int, stream: Stream) -> tuple[float, float]:
+    """Draw the sum of a number of rewards of an arm, and the sum of their squares."""
+    kind = law.kind[arm]
+    if kind == DETERMINISTIC:
+        total = rewards * law.first[arm]
+        return total, total * law.first[arm]
+    if kind == BERNOULLI:
+        successes = float(binomial(stream, rewards, law.first[arm]))
+        return successes, successes
+    # How often each value occurs is multinomial, drawn as a chain of binomials: of the rewards that
+    # earlier values have left, each is this value with its probability among the remaining ones.
+    total, squares, left, below = 0.0, 0.0, rewards, 0.0
+    values, cumulative = law.values[arm], law.cumulative[arm]
+    for i in range(values.size):
+        if left == 0:
+            break
+        is_last = i == values.size - 1
+        chance = (cumulative[i] - below) / (1.0 - below)
+        count = left if is_last else binomial(stream, left, chance)
+        total += count * values[i]
+        squares += count * values[i] * values[i]
+        left -= count
+        below = cumulative[i]
+    return total, squares

@@ -20,33 +20,33 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.attack_pointers import NOWHERE, Attack, call_corrupt, call_observe
 from armrace.kernels.compiling import entry, inlined
+from armrace.kernels.engine import Ledger, charge, is_spent
 from armrace.kernels.fingerprints import is_users
 from armrace.kernels.generics import assign, choose, distribution, learn, make_ticket
-from armrace.kernels.ledger import Ledger, charge, is_spent
 from armrace.kernels.live import fitting
+from armrace.kernels.pointers import NOWHERE, Attack, call_corrupt, call_observe
 from armrace.kernels.streams import Stream, uniform
 
 ROWS, MATCHED, ACCEPTED, MOMENT = range(4)
-"""Positions in ``Tally.counts``."""
+"""Positions in ``ReplayTally.counts``."""
 
 REPLAYED, WEIGHTED, DOUBLY, GAIN = range(4)
-"""Rows of ``Tally.sums``: rewards of accepted rows; and for all rows the weighted reward, the
+"""Rows of ``ReplayTally.sums``: rewards of accepted rows; and for all rows the weighted reward, the
 doubly robust term, and the latter minus the logged reward."""
 
 TOTAL, SQUARES, TERMS = range(3)
-"""Columns of ``Tally.sums``: sum, squared distances from the mean so far, number of terms."""
+"""Columns of ``ReplayTally.sums``: sum, squared distances from the mean so far, number of terms."""
 
 WEIGHT, WEIGHT_SQUARE, PAID_SQUARE, SEEN, LOGGED = range(5)
-"""Positions in ``Tally.moments``: sums of weights, of their squares, of squared weighted rewards,
-of rewards as the policy saw them, and of logged rewards."""
+"""Positions in ``ReplayTally.moments``: sums of weights, of their squares, of squared weighted
+rewards, of rewards as the policy saw them, and of logged rewards."""
 
 CURVE = 100
 """Moments at which the run is recorded."""
 
 
-class Tally(NamedTuple):
+class ReplayTally(NamedTuple):
     """What is counted along a run."""
 
     counts: npt.NDArray[np.int64]
@@ -74,9 +74,9 @@ class Tally(NamedTuple):
     """The estimated mean of the current distribution; and 1 if the distribution is outdated."""
 
 
-def make_tally(arms: int, blocks: int) -> Tally:
+def make_tally(arms: int, blocks: int) -> ReplayTally:
     """Make a tally before the first row."""
-    return Tally(
+    return ReplayTally(
         counts=np.zeros(4, dtype=np.int64),
         sums=np.zeros((4, 3)),
         moments=np.zeros(5),
@@ -110,7 +110,7 @@ def _add(
 
 
 @inlined
-def _estimate(tally: Tally) -> None:
+def _estimate(tally: ReplayTally) -> None:
     """Estimate every arm's mean from the rows so far, and the mean of the distribution.
 
     An arm counts as if it had one more row, which paid the mean of all rows so far.
@@ -125,7 +125,7 @@ def _estimate(tally: Tally) -> None:
 
 
 @inlined
-def _weigh(tally: Tally, arm: int, reward: float, propensity: float, block: int) -> None:
+def _weigh(tally: ReplayTally, arm: int, reward: float, propensity: float, block: int) -> None:
     """Add a row to the estimates that weigh all rows."""
     weight = tally.weights[arm] / propensity
     sums, moments = tally.sums, tally.moments
@@ -141,7 +141,7 @@ def _weigh(tally: Tally, arm: int, reward: float, propensity: float, block: int)
 
 
 @inlined
-def _note(tally: Tally, arm: int, reward: float) -> None:
+def _note(tally: ReplayTally, arm: int, reward: float) -> None:
     """Add a row to the tally; call it last, as no estimate of a row may use its own reward."""
     tally.counts[ROWS] += 1
     tally.moments[LOGGED] += reward
@@ -157,7 +157,7 @@ def _note(tally: Tally, arm: int, reward: float) -> None:
 
 @inlined
 def _corrupted(
-    attack: Attack, ledger: Ledger, tally: Tally, arm: int, reward: float, round: int
+    attack: Attack, ledger: Ledger, tally: ReplayTally, arm: int, reward: float, round: int
 ) -> float:
     """Let the attack change the rewards of an accepted row; return what the policy sees."""
     clean, proposal = tally.clean, tally.proposal
@@ -178,7 +178,7 @@ def _corrupted(
 
 
 @inlined
-def _record_curve_point(tally: Tally) -> None:
+def _record_curve_point(tally: ReplayTally) -> None:
     """Record the run at this moment."""
     moment = tally.counts[MOMENT]
     tally.curve[moment, 0] = tally.counts[ROWS]
@@ -200,7 +200,7 @@ def make_replayer(code: str) -> Callable[..., None]:
         stream: Stream,
         coins: Stream,
         ledger: Ledger,
-        tally: Tally,
+        tally: ReplayTally,
         arms: npt.NDArray[np.int64],
         rewards: npt.NDArray[np.float64],
         propensities: npt.NDArray[np.float64],

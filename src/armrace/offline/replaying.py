@@ -14,12 +14,12 @@ import numpy.typing as npt
 from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.adversaries.base import Setting
 from armrace.errors import BrokenPolicy, InvalidParameter, UnknownName
-from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.dispatch import implementations
+from armrace.kernels.engine import make_ledger
 from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.handles import call_entry
-from armrace.kernels.ledger import make_ledger
 from armrace.kernels.live import BadTicket
+from armrace.kernels.pointers import LiveAttack
 from armrace.kernels.replay import ACCEPTED, LOGGED, REPLAYED, TOTAL, make_replayer, make_tally
 from armrace.limits import Limits, check_number
 from armrace.offline.log import Log, LogRows, doubts_of, open_log

@@ -27,7 +27,7 @@ from armrace.kernels.replay import (
     WEIGHT,
     WEIGHT_SQUARE,
     WEIGHTED,
-    Tally,
+    ReplayTally,
 )
 from armrace.offline.rows import RowReport
 from armrace.reports import Presentation
@@ -74,7 +74,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def estimates_of(
-    tallies: Sequence[Tally],
+    tallies: Sequence[ReplayTally],
     scale: Scale,
     largest_weight: float,
     level: float,
@@ -105,7 +105,7 @@ def estimates_of(
 
 
 def estimate_gain(
-    tallies: Sequence[Tally], scale: Scale, largest_weight: float, level: float
+    tallies: Sequence[ReplayTally], scale: Scale, largest_weight: float, level: float
 ) -> tuple[float, Interval]:
     """Return how much more than the logging system a policy earns a round, and its interval."""
     total, squares, terms = np.mean([tally.sums[GAIN] for tally in tallies], axis=0).tolist()

@@ -1,13 +1,13 @@
 """Live use: the same compiled policies, one decision at a time."""
 
 from armrace.kernels.generics import Ticket
-from armrace.online.batches import DecisionBatch
 from armrace.online.events import (
     ArmAdded,
     ArmPaused,
     ArmResumed,
     Assigned,
     Decision,
+    DecisionBatch,
     Dropped,
     Event,
     EventLog,

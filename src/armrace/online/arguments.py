@@ -12,8 +12,7 @@ from armrace.kernels.event_log import DECISION
 from armrace.kernels.generics import Ticket
 from armrace.kernels.live import ticket_fits
 from armrace.limits import Limits, check_number
-from armrace.online.batches import DecisionBatch
-from armrace.online.events import Decision
+from armrace.online.events import Decision, DecisionBatch
 from armrace.randomness import MAXIMAL_SEED
 from armrace.specification import MAXIMAL_HORIZON, is_list
 

@@ -26,13 +26,13 @@ from armrace.online.arguments import (
     check_taken,
     check_ticket,
 )
-from armrace.online.batches import DecisionBatch
 from armrace.online.events import (
     ArmAdded,
     ArmPaused,
     ArmResumed,
     Assigned,
     Decision,
+    DecisionBatch,
     Dropped,
     Event,
     EventLog,

@@ -11,12 +11,15 @@ from typing import Any
 import numpy as np
 
 from armrace.errors import ArmraceError, DamagedFile, InvalidParameter
-from armrace.forensics import Audit
+from armrace.forensics import Audit, watch
 from armrace.forensics.audit import Screens, audit_state
 from armrace.forensics.layers import race_in
+from armrace.kernels.compiling import is_stored
+from armrace.kernels.dispatch import implementations
 from armrace.kernels.event_log import DECISION, PACKED
+from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.generics import Ticket, is_restrictable
-from armrace.kernels.live import SETTLED
+from armrace.kernels.live import SETTLED, live_entries
 from armrace.kernels.states import raw_arrays
 from armrace.kernels.streams import tell
 from armrace.online.arguments import (
@@ -27,12 +30,10 @@ from armrace.online.arguments import (
     check_seed,
     eligible_places,
 )
-from armrace.online.batches import DecisionBatch
-from armrace.online.events import Decision, Event
+from armrace.online.events import Decision, DecisionBatch, Event
 from armrace.online.fold import Fold
 from armrace.online.snapshots import Snapshot, pack_rewarded, write_arrays
-from armrace.online.views import ArmViews
-from armrace.policies import POLICIES, Policy
+from armrace.policies import POLICIES, ArmView, Policy
 from armrace.policies.races.race import NEVER
 from armrace.reports import NotebookView
 
@@ -385,3 +386,33 @@ def _agrees(given: Any, saved: Any) -> bool:
 
 def _restore_copy(data: bytes, policy: Policy, log: bool) -> Learner:
     return Learner.restore(data, policy, log=log)
+
+
+class ArmViews(list[ArmView], NotebookView):
+    """Each layer's view of each arm, which a notebook shows as a table or a matrix."""
+
+    def __init__(self, views: Iterable[ArmView], arms: Sequence[str | int]) -> None:
+        super().__init__(views)
+        self.names = [str(arm) for arm in arms]
+        """The arms' names, in the order of their numbers."""
+
+
+def compile_learner(learner: Learner, batches: bool = True) -> None:
+    """Compile, or load, what a learner calls, by calling it once."""
+    learner.distribution()
+    learner.learn(learner.decide(), 1.0)
+    learner.drop(learner.assign(learner.choose()))
+    if is_restrictable(learner.policy.start(len(learner.arms), learner.horizon)):
+        learner.choose(eligible=learner.arms[:1])
+    if batches:
+        learner.learn_many(learner.decide_many(1), [1.0])
+
+
+def learner_is_stored(policy: Policy, arms: int, horizon: int) -> bool:
+    """Whether machine code of all that :func:`compile_learner` calls is on disk."""
+    state = policy.start(arms, horizon)
+    entries = live_entries(fingerprint(implementations(watch(state, arms, horizon))))
+    needed: dict[str, Any] = entries._asdict()
+    if not is_restrictable(state):
+        del needed["choose_among"]
+    return all(map(is_stored, needed.values()))

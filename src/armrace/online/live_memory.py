@@ -18,7 +18,7 @@ from armrace.kernels.event_log import (
     FIRST,
     PAUSED_EVENT,
     RESUMED_EVENT,
-    Log,
+    EventArrays,
     add_event,
     enlarge_log,
     make_log,
@@ -27,8 +27,15 @@ from armrace.kernels.event_log import (
 from armrace.kernels.fingerprints import fingerprint, is_users
 from armrace.kernels.generics import NO_ARM, Ticket
 from armrace.kernels.handles import Handle
-from armrace.kernels.live import DECISIONS, REWARDS, SETTLED, BadTicket, Live
-from armrace.kernels.live_calls import LiveCalls, make_live_calls
+from armrace.kernels.live import (
+    DECISIONS,
+    REWARDS,
+    SETTLED,
+    BadTicket,
+    Live,
+    LiveCalls,
+    make_live_calls,
+)
 from armrace.kernels.states import grow_state, unsafe_array
 from armrace.kernels.streams import seek
 from armrace.online.events import Decision
@@ -204,7 +211,7 @@ class LiveMemory:
         log = self._log_with(PAUSED_EVENT if is_away else RESUMED_EVENT, place)
         self._swap_in(self._live._replace(policy=kept, log=log), self.arms, state, away)
 
-    def _log_with(self, kind: int, place: int) -> Log:
+    def _log_with(self, kind: int, place: int) -> EventArrays:
         """Return a copy of the log with an event about an arm, if a log is kept."""
         log = self._live.log
         if self._keeps_log:

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from armrace.adversaries import ADVERSARIES
 from armrace.errors import InvalidParameter
-from armrace.forensics.sentences import describe_report
+from armrace.forensics.findings import describe_report
 from armrace.formatting import count
 from armrace.red_team.verdict import describe
 from armrace.reports import kit

@@ -19,7 +19,7 @@ from armrace.forensics.log_audit import LogAudit
 from armrace.formatting import count, figure, percent
 from armrace.offline import Replay
 from armrace.online import Learner
-from armrace.online.views import ArmViews
+from armrace.online.learner import ArmViews
 from armrace.planning import Plan
 from armrace.policies import ArmView
 from armrace.red_team import Verdict

@@ -37,7 +37,7 @@ from armrace.errors import (
     StoreFailed,
     UnknownName,
 )
-from armrace.kernels.refusals import NotCompiled, compiling_refused
+from armrace.kernels.compiling import NotCompiled, compiling_refused
 from armrace.service.background import run_in_background, run_long, run_soon
 from armrace.service.keyring import Keyring
 from armrace.service.loading import (

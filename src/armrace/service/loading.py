@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from armrace.errors import DamagedFile, ForeignTicket
-from armrace.kernels.refusals import compiling_refused
+from armrace.kernels.compiling import compiling_refused
 from armrace.online import Learner
-from armrace.online.compilation import compile_learner
+from armrace.online.learner import compile_learner
 from armrace.service.background import uncollected
 from armrace.service.log.chain import BEGINNING, Chain, Head, Record, head_of
 from armrace.service.log.marks import Marks, check_mark

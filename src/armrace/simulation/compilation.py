@@ -22,10 +22,10 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from armrace.kernels.attack_pointers import attack_entries
 from armrace.kernels.compiling import is_stored
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.fingerprints import fingerprint
+from armrace.kernels.pointers import attack_entries
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.interrupts import postponed_interrupts, shielded_children
 from armrace.simulation.parallel import shares_this_disk

@@ -11,16 +11,15 @@ import numpy.typing as npt
 
 from armrace.errors import BrokenPolicy, InvalidParameter
 from armrace.forensics import Audit, audit
-from armrace.forensics.audit_trail import watch
+from armrace.forensics.audit_trail import watch_unchecked
 from armrace.kernels import engine
-from armrace.kernels.attack_pointers import LiveAttack
 from armrace.kernels.dispatch import implementations
+from armrace.kernels.engine import CheckpointRecord, Ledger, is_spent, make_ledger, make_record
 from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.handles import call_entry
 from armrace.kernels.laws import Law
-from armrace.kernels.ledger import Ledger, Record, is_spent, make_ledger, make_record
 from armrace.kernels.live import BadTicket
-from armrace.kernels.reward_pointers import LiveRewards
+from armrace.kernels.pointers import LiveAttack, LiveRewards
 from armrace.kernels.streams import Stream
 from armrace.policies import ArmView
 from armrace.policies.races import fast_forward
@@ -74,7 +73,7 @@ class Parts(NamedTuple):
     learner_stream: Stream
     adversary_stream: Stream
     ledger: Ledger
-    record: Record
+    record: CheckpointRecord
     workspace: engine.Workspace
     sees_weights: bool
     smallest_cost: float
@@ -104,7 +103,7 @@ def make_parts(
     arms = law.kind.size
     layers = policy.layer_count(arms, horizon)
     own, adversary = policy.start(arms, horizon), experiment.adversary.start(setting)
-    state = own if experiment.audit is None else watch(own, arms, horizon)
+    state = own if experiment.audit is None else watch_unchecked(own, arms, horizon)
     return Parts(
         name=policy.tag(),
         policy=state,

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined, outlined
 from armrace.kernels.dispatch import implement
-from armrace.kernels.forwarding import forwards
-from armrace.kernels.generics import NO_LAYER, Ticket, assign, choose, distribution, learn
+from armrace.kernels.generics import NO_LAYER, Ticket, assign, choose, distribution, forwards, learn
 from armrace.policies.guarded import GuardState
 from armrace.policies.races.intervals import PAPER
 from armrace.policies.races.race import Race, cell_of, evidence, interval

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.ledger import Record, make_record
+from armrace.kernels.engine import CheckpointRecord, make_record
 from armrace.policies import ArmView
 from armrace.policies.guarded import GuardState
 from armrace.policies.races.race import Race
@@ -84,7 +84,7 @@ def witnessed_parts(experiment: Experiment, replication: int = 0) -> Parts:
     return _with_witness(make_parts(experiment, replication))
 
 
-def play_rounds(parts: Parts, rounds: int) -> Record:
+def play_rounds(parts: Parts, rounds: int) -> CheckpointRecord:
     """Let the engine play some rounds, with rewards from the first on, and return its record."""
     shape = parts.ledger.pulls.size, parts.ledger.layer_corruption.size
     record = make_record(np.array([rounds]), *shape)

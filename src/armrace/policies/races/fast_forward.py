@@ -23,16 +23,21 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.attack_pointers import Attack
 from armrace.kernels.compiling import entry, inlined
-from armrace.kernels.engine import PLAYED, STOP, Workspace, play
+from armrace.kernels.engine import (
+    PLAYED,
+    STOP,
+    CheckpointRecord,
+    Ledger,
+    Workspace,
+    is_spent,
+    play,
+    write_row,
+)
 from armrace.kernels.generics import learn, make_ticket
-from armrace.kernels.laws import BERNOULLI, CHUNK, DETERMINISTIC, FINITE, Law
-from armrace.kernels.ledger import Ledger, Record, is_spent, write_row
-from armrace.kernels.reward_pointers import Rewards
-from armrace.kernels.streams import Stream
-from armrace.kernels.sums import draw_reward, total_of
-from armrace.kernels.variates import binomial, geometric
+from armrace.kernels.laws import BERNOULLI, CHUNK, DETERMINISTIC, FINITE, Law, draw_reward, total_of
+from armrace.kernels.pointers import Attack, Rewards
+from armrace.kernels.streams import Stream, binomial, geometric
 from armrace.policies.races.intervals import needs_squares
 from armrace.policies.races.race import (
     Race,
@@ -264,7 +269,7 @@ def make_fast_forwarder(code: str, checked: bool = False) -> Callable[..., None]
         stream: Stream,
         reward_stream: Stream,
         ledger: Ledger,
-        record: Record,
+        record: CheckpointRecord,
         workspace: Workspace,
         skipping: FastForward,
         law: Law,
