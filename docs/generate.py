@@ -61,7 +61,7 @@ limits: [Policies](policies.md), [Attacks](attacks.md), [Environments](environme
 """
 _COMMANDS = """# Command line
 
-`armrace COMMAND --help` says more about a command, with examples. Bad input is refused with one
+`armrace COMMAND --help` says more about a command and its options, with examples. Bad input is refused with one
 sentence on standard error and exit code 2; nothing is overwritten then.
 """
 
@@ -205,10 +205,10 @@ def _options(options: Iterable[Any]) -> Iterator[str]:
 
 
 def _option_cells(option: Any) -> list[str]:
-    """The names of an option, its meaning and its default."""
+    """The names of an option, what its help says first, and its default."""
     names = ", ".join(f"`{name}`" for name in [*option.opts, *option.secondary_opts])
     default = "" if option.default in (None, False, [], ()) else f"`{option.default}`"
-    return [names, _plain(option.help), default]
+    return [names, _plain(option.help).partition(". ")[0].rstrip("."), default]
 
 
 def _scenarios() -> Iterator[str]:
