@@ -31,11 +31,25 @@ _NOTICE = "<!-- Written by docs/generate.py; do not edit. -->\n"
 _HORIZON = 10**9
 _CORRUPTIONS = (0, 100, 1_000, 10_000)
 
+_FAMILIES = {
+    ("policy", "paper"): "of the paper",
+    ("policy", "robust"): "robust to corruption",
+    ("policy", "adversarial"): "adversarial, best of both worlds",
+    ("attack", "paper"): "simple, and of the paper",
+    ("attack", "literature"): "from the literature",
+    ("attack", "daily life"): "from daily life",
+    ("environment", "law"): "drawn from a law",
+    ("environment", "record"): "given round by round",
+}
+"""What a family is called; by its own name where there is no entry."""
+
 _POLICIES = """# Policies
 
-By name, with the parameters that `--set` and the classes of `armrace.policies` take. Which one to
-take: [Choose a policy](../guide/choose-a-policy.md). How each one decides, what is proven in
-general, and whether it was compared with the printed paper: [Rules](rules.md).
+Which one to take: [Choose a policy](../guide/choose-a-policy.md). How each one decides, its
+parameters, what is proven in general, and whether it was compared with the printed paper:
+[Rules](rules.md). A parameter is set by `--set` or on the class in `armrace.policies`.
+"""
+_BOUNDS = """## Bounds
 
 What `guarantee` of a class proves with all constants, on the pseudo-regret: ten arms, nine gaps of
 0.1, T = 10^9, of 10^8 that can be lost, under a corruption of C. "nothing" means that the bound
@@ -43,54 +57,55 @@ says nothing at this size. Policies that are not in the table compute no constan
 """
 _ATTACKS = """# Attacks
 
-By name, with the parameters that `--attack-set` and the classes of `armrace.adversaries` take. An
-attack never spends more than its budget: see [the model](../guide/the-model.md#the-budget). What
-each one does in detail, and where it comes from: [Rules](rules.md#attacks). Those marked * look at
-the learner's distribution.
+An attack never spends more than its budget: see [the model](../guide/the-model.md#the-budget).
+What each one does in detail, its parameters, and where it comes from: [Rules](rules.md#attacks). A
+parameter is set by `--attack-set` or on the class in `armrace.adversaries`. Attacks marked * look
+at the learner's distribution.
 """
 _ENVIRONMENTS = """# Environments
 
-Where the honest rewards come from: classes of `armrace.environments`. A list of means in place
-of an environment stands for `bernoulli` arms.
+Where the honest rewards come from: classes of `armrace.environments`, whose parameters are among
+the [rules](rules.md#environments). A list of means in place of an environment stands for
+`bernoulli` arms.
 """
 _RULES = """# Rules of policies and attacks
 
-What each one does, from the docstrings of the classes. T is the horizon, K the number of arms, C
-the corruption; an arm's gap is the best arm's mean minus its own. Parameters with defaults and
-limits: [Policies](policies.md), [Attacks](attacks.md), [Environments](environments.md).
+What each [policy](policies.md), [attack](attacks.md) and [environment](environments.md) does, from
+the docstrings of the classes, and its parameters. T is the horizon, K the number of arms, C the
+corruption; an arm's gap is the best arm's mean minus its own.
 """
 _COMMANDS = """# Command line
 
-`armrace COMMAND --help` says more about a command and its options, with examples. Bad input is refused with one
-sentence on standard error and exit code 2; nothing is overwritten then.
+`armrace COMMAND --help` says more about a command and its options, with examples. Bad input is
+refused with one sentence on standard error and exit code 2; nothing is overwritten then.
 """
 
 
 def catalogue_page(title: str, catalogue: Catalogue[Any]) -> str:
-    """A page with a section for each member.
+    """A page with a row for each member.
 
     Args:
         title: the head of the page.
         catalogue: the members.
     """
-    shipped = _shipped(catalogue)
-    overview = [*_guarantees(shipped), ""] if catalogue is POLICIES else []
-    sections = [_section(member) for member in shipped.values()]
-    return "\n".join([_NOTICE, title, *overview, *sections])
+    families: dict[str, list[str]] = {}
+    for tag, member in _shipped(catalogue).items():
+        star = " \\*" if getattr(member, "sees_weights", False) else ""
+        summary = " ".join((inspect.getdoc(member) or "").partition("\n\n")[0].split())
+        row = f"| `{tag}`{star} | {summary.replace('``', '`')} |"
+        families.setdefault(member.family, []).append(row)
+    lines = [_NOTICE, title]
+    for family, rows in families.items():
+        heading = _FAMILIES.get((catalogue.kind, family), family).capitalize()
+        lines += [f"## {heading}", "", "| | |", "|---|---|", *rows, ""]
+    if catalogue is POLICIES:
+        lines += [_BOUNDS, *_guarantees(_shipped(catalogue)), ""]
+    return "\n".join(lines)
 
 
 def _shipped(catalogue: Catalogue[Any]) -> dict[str, type[Specification]]:
     """The members that come with the package, without those of installed extensions."""
     return {tag: m for tag, m in catalogue.items() if m.__module__.startswith("armrace.")}
-
-
-def _section(member: type[Specification]) -> str:
-    home = member.__module__.rsplit(".", 1)[0]
-    star = " *" if getattr(member, "sees_weights", False) else ""
-    documentation = inspect.getdoc(member) or ""
-    lines = [f"## `{member.tag()}`", "", f"`{home}.{member.__name__}`{star}", ""]
-    lines += [documentation.partition("\n\n")[0], "", *_parameters(member)]
-    return "\n".join(lines)
 
 
 def _guarantees(policies: dict[str, Any]) -> Iterator[str]:
@@ -101,7 +116,7 @@ def _guarantees(policies: dict[str, Any]) -> Iterator[str]:
         if member.guarantee is not Policy.guarantee:
             cells = list(_proven(member))
             if cells.count("") < len(_CORRUPTIONS):
-                yield f"| [`{tag}`](#{tag}) | {' | '.join(cells)} |"
+                yield f"| `{tag}` | {' | '.join(cells)} |"
 
 
 def _proven(member: type[Policy]) -> Iterator[str]:
@@ -123,25 +138,6 @@ def _told(member: type[Policy], corruption: float) -> dict[str, float]:
     return {"corruption": float(corruption)} if "corruption" in names else {}
 
 
-def _parameters(member: type[Specification]) -> Iterator[str]:
-    parameters = member.parameters()
-    base = member.__mro__[1]
-    if not parameters:
-        return
-    if issubclass(base, Specification) and parameters == base.parameters():
-        yield f"Its parameters are those of [`{base.tag()}`](#{base.tag()})."
-        yield ""
-        return
-    yield "| parameter | default | limits | meaning |"
-    yield "|---|---|---|---|"
-    for parameter in parameters:
-        kind = parameter.type.replace("numpy.", "").replace(" | ", " or ")
-        default = "" if parameter.default is None else f"{parameter.default}"
-        limits = parameter.limits or kind
-        yield f"| `{parameter.name}` | {default} | {limits} | {parameter.meaning} |"
-    yield ""
-
-
 def rules_page() -> str:
     """A page on which mkdocstrings shows the docstrings of all members of the catalogues."""
     lines = [LAST_IN_SEARCH, _NOTICE, _RULES]
@@ -150,7 +146,8 @@ def rules_page() -> str:
         lines += [f"## {title}", ""]
         for member in _shipped(catalogue).values():
             lines += [f"::: {member.__module__}.{member.__name__}", "    options:"]
-            lines += ["      members: false", "      show_root_full_path: false", ""]
+            lines += ["      members: false", "      show_root_full_path: false"]
+            lines += [f"      heading: {member.tag()}", f"      toc_label: {member.tag()}", ""]
     return "\n".join(lines)
 
 

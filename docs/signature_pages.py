@@ -67,6 +67,7 @@ def signature_page(notice: str) -> str:
             lines += [""]
     for title, module in _MODULES.items():
         lines += [f"## {title}", "", f"::: {module}", "    options:"]
-        lines += ["      show_root_heading: false", "      show_if_no_docstring: true"]
+        shown = "true" if module.endswith("answers") else "false"  # fields of answers are members
+        lines += ["      show_root_heading: false", f"      show_if_no_docstring: {shown}"]
         lines += ["      show_root_toc_entry: false", ""]
     return "\n".join(lines)

@@ -14,8 +14,11 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 import armrace
+from armrace.adversaries import ADVERSARIES
+from armrace.environments import ENVIRONMENTS
 from armrace.online import Learner
 from armrace.planning import Plan
+from armrace.policies import POLICIES
 from armrace.service import Service
 from armrace.service.http.endpoints import ENDPOINTS, make_document
 from armrace.verification import Verification
@@ -148,6 +151,15 @@ def test_every_attribute_is_described(site: Path, kind: type) -> None:
     own = [base for base in kind.__mro__ if base.__module__.startswith(("armrace.", "armrace_"))]
     names = {name for base in own for name in vars(base) if not name.startswith("_")}
     assert names - {"from_outcomes"} <= described
+
+
+def test_every_parameter_of_a_catalogue_is_described(site: Path) -> None:
+    page = (site / "reference" / "rules.html").read_text(encoding="utf-8")
+    for catalogue in (POLICIES, ADVERSARIES, ENVIRONMENTS):
+        for member in catalogue.values():
+            section = page.split(f'id="{member.__module__}.{member.__name__}"')[1].split("<h3")[0]
+            for parameter in member.parameters():
+                assert f">{parameter.name}</code></td>" in section, parameter.name
 
 
 def test_every_answer_is_described_with_its_fields(site: Path) -> None:
