@@ -9,8 +9,7 @@ import threading
 import pytest
 
 from armrace.errors import UnwritableOutput
-from armrace.files import atomic_path, check_writable, make_folder, write_text
-from armrace.files.locks import locked
+from armrace.files import atomic_path, check_writable, locked, make_folder, write_text
 from armrace.files.private import (
     check_private,
     create_private,
@@ -70,7 +69,7 @@ def test_a_process_that_dies_releases_its_locks(tmp_path):
     script = """
 import os, sys
 from pathlib import Path
-from armrace.files.locks import locked
+from armrace.files import locked
 
 with locked([Path(sys.argv[1])]) as had:
     print(had, flush=True)

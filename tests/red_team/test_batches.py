@@ -9,8 +9,7 @@ import pytest
 
 from armrace.adversaries import TwoPhase
 from armrace.environments import Bernoulli
-from armrace.files import make_folder
-from armrace.files.locks import locked
+from armrace.files import locked, make_folder
 from armrace.red_team import batches
 from armrace.red_team.batches import SearchBatch, run_batch, run_series
 from armrace.red_team.target import EFFORTS

@@ -12,7 +12,7 @@ import pytest
 
 import armrace
 from armrace.errors import DamagedFile, UnwritableOutput, WorkersLost
-from armrace.files.locks import locked
+from armrace.files import locked
 from armrace.simulation import make_experiment, sweeps
 from armrace.simulation.replication import run_replication
 from armrace.simulation.simulate import run_experiments

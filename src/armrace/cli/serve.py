@@ -17,8 +17,7 @@ from armrace import __version__
 from armrace.cli import options
 from armrace.cli.arguments import number, whole
 from armrace.cli.outputs import say
-from armrace.errors import InvalidParameter
-from armrace.extras import missing_package
+from armrace.errors import InvalidParameter, missing_package
 
 
 def serve_demo(settings: dict[str, Any], speed: float) -> None:

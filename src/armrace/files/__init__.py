@@ -1,26 +1,22 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and locks that divide work among processes.
+
+A lock is an empty file beside the work. The system releases it when its process ends, however
+it ends, so a process that was killed leaves nothing locked.
+"""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from armrace.errors import DamagedFile, InvalidParameter, UnwritableOutput
 from armrace.files.private import create_private
-
-__all__ = [
-    "as_path",
-    "atomic_path",
-    "check_new",
-    "check_unpacked",
-    "check_writable",
-    "make_folder",
-    "write_text",
-]
 
 _UNPACKED_BYTES, _UNPACKED_TIMES = 2**28, 200
 """What a file may unpack to: so much, or so many times its size, whichever is more.
@@ -141,3 +137,51 @@ def write_text(target: Path, text: str) -> None:
     """Write a text file, whole or not at all."""
     with atomic_path(target) as path:
         path.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def locked(files: Sequence[Path]) -> Iterator[list[bool]]:
+    """Lock each file that no other process has locked; yield which locks were acquired."""
+    held: list[FileLock | None] = []
+    try:
+        for file in files:
+            held.append(_lock(file))  # noqa: PERF401  # those before must be released
+        yield [lock is not None for lock in held]
+    finally:
+        for lock in held:
+            if lock is not None:
+                _release(lock)
+
+
+@contextmanager
+def folder_locked(folder: Path) -> Iterator[None]:
+    """Wait until no other process or thread holds the lock of a folder, and hold it."""
+    lock = FileLock(folder / ".armrace.lock")
+    try:
+        lock.acquire()
+    except OSError as error:
+        raise UnwritableOutput(f"cannot write into {folder}: {error.strerror}.") from error
+    try:
+        yield
+    finally:
+        _release(lock)
+
+
+def _lock(file: Path) -> FileLock | None:
+    lock = FileLock(file, blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        return None
+    except OSError as error:
+        raise UnwritableOutput(f"cannot lock {file}: {error.strerror}.") from error
+    return lock
+
+
+def _release(lock: FileLock) -> None:
+    # Removed before it is released: else another process could lock the file, and a third one a
+    # new file of the same name, after it was removed. One that waits for the removed file sees
+    # that it has no name any more, and tries again.
+    with suppress(OSError):
+        Path(lock.lock_file).unlink(missing_ok=True)
+    lock.release()

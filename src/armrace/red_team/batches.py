@@ -14,8 +14,7 @@ import polars as pl
 
 from armrace.adversaries import ADVERSARIES, Adversary
 from armrace.environments import ENVIRONMENTS, Environment
-from armrace.files import make_folder, write_text
-from armrace.files.locks import locked
+from armrace.files import locked, make_folder, write_text
 from armrace.formatting import count, figure
 from armrace.red_team.library import Winner, kind_of
 from armrace.red_team.search import search

@@ -20,8 +20,7 @@ from typing import NamedTuple, get_args
 import msgspec
 
 from armrace.errors import AlreadyExists, DamagedFile, ForeignTicket, InvalidParameter, UnknownName
-from armrace.files import atomic_path
-from armrace.files.locks import folder_locked
+from armrace.files import atomic_path, folder_locked
 from armrace.files.private import check_private
 from armrace_client.operations import Scope
 

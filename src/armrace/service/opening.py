@@ -6,8 +6,7 @@ import os
 from contextlib import closing
 from pathlib import Path
 
-from armrace.errors import InvalidParameter, UnknownName
-from armrace.extras import missing_package
+from armrace.errors import InvalidParameter, UnknownName, missing_package
 from armrace.files import make_folder
 from armrace.service.keyring import DEFAULT_TENANT, Keyring
 from armrace.service.log.memory import MemoryStore

@@ -26,8 +26,7 @@ from armrace.adversaries import (
     ZeroBestWhenLikely,
 )
 from armrace.environments import Bernoulli, Beta, Environment
-from armrace.files import make_folder
-from armrace.files.locks import locked
+from armrace.files import locked, make_folder
 from armrace.formatting import figure
 from armrace.policies import POLICIES
 from armrace.simulation.experiment import Experiment, make_experiment, refresh_for

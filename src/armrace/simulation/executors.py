@@ -14,8 +14,7 @@ from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
 
-from armrace.errors import InvalidParameter, UnknownName, WorkersLost
-from armrace.extras import missing_package
+from armrace.errors import InvalidParameter, UnknownName, WorkersLost, missing_package
 from armrace.limits import Limits, check_number
 from armrace.simulation.code_digest import check_same_code, package_code
 from armrace.simulation.interrupts import deaf_children, postponed_interrupts, shielded_children

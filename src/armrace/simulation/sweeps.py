@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from armrace.errors import ArmraceError, UnwritableOutput, WorkersLost
-from armrace.files import make_folder
-from armrace.files.locks import locked
+from armrace.files import locked, make_folder
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.parallel import Batch, run_missing
