@@ -149,6 +149,17 @@ def test_a_plot_goes_onto_given_axes_or_into_a_file(comparison: Comparison, tmp_
     assert comparison.plot().get_ylabel() == "pseudo-regret (in rewards)"
 
 
+def test_without_matplotlib_pages_are_written_and_figures_are_refused(
+    comparison: Comparison, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    assert "<svg" in comparison.report(tmp_path / "page.html").read_text()
+    for refused in (comparison.figures, comparison.plot):
+        with pytest.raises(InvalidParameter, match=r"pip install 'armrace\[plots\]'"):
+            refused(tmp_path / "figures.svg")
+
+
 def test_notebooks_show_the_table_and_the_curves(comparison: Comparison) -> None:
     for shown in (comparison._repr_html_(), comparison.results["ucb1"]._repr_html_()):
         outline(shown)

@@ -55,7 +55,9 @@ def check_targets(
 def _check_folder(folder: Path, *, force: bool) -> None:
     """Refuse a folder that cannot be made, or that holds figures already."""
     from armrace.files import check_writable, make_folder
+    from armrace.reports import require_matplotlib
 
+    require_matplotlib()
     make_folder(folder)
     check_writable(folder / "figure.svg")
     if not force and any(folder.iterdir()):

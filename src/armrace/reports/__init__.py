@@ -12,6 +12,18 @@ from pathlib import Path
 __all__ = ["NotebookView", "Presentation"]
 
 
+def require_matplotlib() -> None:
+    """Refuse what only matplotlib draws where it is not installed; pages do without it."""
+    from importlib.util import find_spec
+
+    from armrace.errors import InvalidParameter
+
+    if find_spec("matplotlib") is None:
+        raise InvalidParameter(
+            "figures for papers need the extra plots: pip install 'armrace[plots]'."
+        )
+
+
 class NotebookView:
     """Something that a notebook shows as a table or a figure."""
 

@@ -23,7 +23,7 @@ from armrace.online.learner import ArmViews
 from armrace.planning import Plan
 from armrace.policies import ArmView
 from armrace.red_team import Verdict
-from armrace.reports import kit
+from armrace.reports import kit, require_matplotlib
 from armrace.reports.charts import Chart, Plot, draw_svg
 from armrace.reports.checks import (
     COLUMNS,
@@ -96,6 +96,7 @@ def write_report(thing: Any, path: str | Path, *, overwrite: bool = False, **wor
 
 def write_figures(thing: Any, folder: Path, *, overwrite: bool = False) -> list[Path]:
     """Write each figure of a result in every format, and its data."""
+    require_matplotlib()
     from armrace.reports.figures import write_plots
 
     return write_plots(plots_of(thing), folder, overwrite=overwrite)
@@ -119,6 +120,7 @@ def plot(
     overwrite: bool = False,
 ) -> Any:
     """Draw regret over time on axes, into a file or on a new figure; return the axes."""
+    require_matplotlib()
     from matplotlib.axes import Axes
 
     from armrace.reports.figures import draw_figure, draw_on, own_style, save_figure
