@@ -31,7 +31,7 @@ GRID = Grid(
     replications=3,
     environments=("two-arms", "ratings"),
     attacks=("zero-best", "swap-best"),
-    policies=("ucb1", "tsallis-inf", "multi-layer-race"),
+    policies=("ucb1", "thompson", "multi-layer-race"),
 )
 
 

@@ -8,25 +8,17 @@ import pytest
 from armrace.formatting import figure
 from armrace.red_team.batches import worst_frame
 from armrace.reports.arena import STEPS, arena_plots, heat_class, heat_maps, render_arena
-from armrace.simulation.arena import Grid, relative_regret, run_arena
+from armrace.simulation.arena import relative_regret
+from reports.conftest import GRID, Results
 from reports.test_page import assert_only_own_script, outline
 
-GRID = Grid(
-    horizon=40,
-    replications=2,
-    environments=("two-arms", "ratings"),
-    attacks=("zero-best", "zero-best-when-likely"),
-    policies=("ucb1", "exp3", "thompson"),
-)
-
-
-STUDENT = 12.7062
-"""The 0.975 quantile of Student's law with one degree of freedom: there are two replications."""
+STUDENT = 4.302653
+"""The 0.975 quantile of Student's law with two degrees of freedom: there are three replications."""
 
 
 @pytest.fixture(scope="module")
-def figures(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
-    return run_arena(GRID, tmp_path_factory.mktemp("cells"), workers=1)
+def figures(results: Results) -> pl.DataFrame:
+    return results.arena
 
 
 def test_page_is_well_formed_and_self_contained(figures: pl.DataFrame) -> None:
