@@ -22,7 +22,6 @@ from armrace.red_team.library import winners_for
 from armrace.red_team.space import at_places, cross, mutate, places_of, sample, space_of
 from armrace.red_team.target import Journal, Ratings, SearchBudget, Stage, Target, find_budget
 from armrace.red_team.verdict import SearchRecord, Verdict, held_out
-from armrace.simulation.arena import ATTACKS, make_arena_attack
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.executors import running_executor
 from armrace.simulation.experiment import make_experiment
@@ -50,6 +49,9 @@ def builtin_attacks(target: Target) -> list[Adversary]:
     Those of the catalogue have their default parameters, and some of the arena's depend on the
     budget.
     """
+    # The arena reads the whole catalogue when it is loaded, entry points included.
+    from armrace.simulation.arena import ATTACKS, make_arena_attack
+
     found: list[Adversary] = []
     for name in [*ADVERSARIES, *ATTACKS]:
         try:
