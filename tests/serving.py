@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from armrace.service import Service
-from armrace.service.log.chain import Record
+from armrace.service.log.chain import LogRecord
 from armrace.service.model.events import Event, decode
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from armrace.service.work import Principal
 
 START = 1_700_000_000_000
@@ -32,9 +32,9 @@ class Clock:
         self.now += round(seconds * 1000)
 
 
-def live(service: Service, name: str = "ads") -> Experiment:
+def live(service: Service, name: str = "ads") -> ExperimentState:
     """The state of an experiment that the engine works on."""
-    found: Experiment = service.engine.call(
+    found: ExperimentState = service.engine.call(
         name, lambda work: work.experiment, Principal(service.tenant)
     )
     return found
@@ -45,7 +45,7 @@ def live_bytes(service: Service, name: str = "ads") -> bytes:
     return live(service, name).save()
 
 
-def replayed(service: Service, name: str = "ads", *, snapshots: bool = False) -> Experiment:
+def replayed(service: Service, name: str = "ads", *, snapshots: bool = False) -> ExperimentState:
     """The state that the log of an experiment yields, from its beginning or a snapshot."""
     reader = service.engine.reader(log_of(service, name))
     if snapshots:
@@ -69,13 +69,13 @@ def log_of(service: Service, name: str = "ads") -> int:
     return service.engine.locate(service.tenant, name)
 
 
-def records(service: Service, name: str = "ads") -> list[Record]:
+def records(service: Service, name: str = "ads") -> list[LogRecord]:
     """The records of an experiment."""
     with service.engine.store.transaction() as transaction:
         return list(transaction.read(log_of(service, name)))
 
 
-def events(service: Service, name: str = "ads") -> list[tuple[Record, Event]]:
+def events(service: Service, name: str = "ads") -> list[tuple[LogRecord, Event]]:
     """The records of an experiment with their events."""
     return [(record, decode(record.payload)) for record in records(service, name)]
 

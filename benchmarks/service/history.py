@@ -15,7 +15,7 @@ from pathlib import Path
 from armrace.service import Keyring, Service, open_store
 from armrace.service.loading import LogReader, events_of
 from armrace.service.model.events import ACTIONS, Decided, Event, Rewarded
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from armrace_client.operations import Visit
 from benchmarks.service.servers import free_port, is_ready, own
 
@@ -93,7 +93,7 @@ def _reader(service: Service) -> LogReader:
     return LogReader(engine.store, shard.log, engine.keyring.store_secret())
 
 
-def _live(service: Service) -> Experiment:
+def _live(service: Service) -> ExperimentState:
     service.describe("ads")  # it is loaded
     (shard,) = service.engine.loaded
     return shard.experiment
@@ -109,7 +109,7 @@ def _replay(service: Service) -> None:
     read = time.process_time() - began
     began, experiment = time.process_time(), None
     for part in reader.parts():
-        experiment = Experiment.replay(events_of(part), experiment, {})
+        experiment = ExperimentState.replay(events_of(part), experiment, {})
     replayed = time.process_time() - began
     print(
         f"replay: {1e6 * replayed / records:.1f} us an event; reading, verifying and decoding "
@@ -118,9 +118,9 @@ def _replay(service: Service) -> None:
     )
 
 
-def _never_made(service: Service) -> Experiment:
+def _never_made(service: Service) -> ExperimentState:
     """Replay the log without the visits of bots, their rewards, and the rulings about them."""
-    experiment: Experiment | None = None
+    experiment: ExperimentState | None = None
     bots: set[int] = set()
     for part in _reader(service).parts():
         kept = []
@@ -130,7 +130,7 @@ def _never_made(service: Service) -> Experiment:
             elif not _is_about(event, bots) and (record.subject != ACTIONS or experiment is None):
                 kept.append((record, event))
         if kept:
-            experiment = Experiment.replay(kept, experiment, {})
+            experiment = ExperimentState.replay(kept, experiment, {})
     assert experiment is not None
     return experiment
 

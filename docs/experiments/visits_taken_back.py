@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from armrace.service import MemoryStore, Service
-from armrace_client.answers import Decision
+from armrace_client.answers import DecisionAnswer
 from armrace_client.operations import Visit
 
 __all__ = ["POLICIES", "share_of_green"]
@@ -62,7 +62,7 @@ def share_of_green(policy: Any, remedy: Remedy, seed: int, visits: int = 20_000)
     return shown.count("green") / len(shown)
 
 
-def _decide(service: Service, bots: Sequence[bool]) -> list[Decision]:
+def _decide(service: Service, bots: Sequence[bool]) -> list[DecisionAnswer]:
     asked = [Visit(source="bots" if bot else None) for bot in bots]
     return service.decide_batch("ads", asked).made()
 

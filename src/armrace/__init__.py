@@ -23,7 +23,7 @@ _HOMES = {
     "armrace.red_team": ("Verdict", "redteam"),
     "armrace.offline": ("Replay", "open_log", "replay"),
     "armrace_client": ("AsyncClient", "Client"),
-    "armrace.service.opening": ("open",),
+    "armrace.service.service": ("open",),
     "armrace.loading": ("load",),
     "armrace.simulation": ("Comparison", "Result", "compare", "simulate"),
 }
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from armrace.offline import Replay, open_log, replay
     from armrace.policies import POLICIES, Policy
     from armrace.red_team import Verdict, redteam
-    from armrace.service.opening import open  # noqa: A004  as gzip.open and others do
+    from armrace.service.service import open  # noqa: A004  as gzip.open and others do
     from armrace.simulation import Comparison, Result
     from armrace.simulation.simulate import compare, simulate
     from armrace_client import AsyncClient, Client

@@ -16,7 +16,7 @@ from armrace.cli.main import run
 from armrace.service import Service
 from armrace.service.keyring import Keyring
 from armrace.service.log.sqlite import SqliteStore
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from serving import Clock, live_bytes
 
 
@@ -195,9 +195,9 @@ def falsify_snapshot(store):
         iter(connection.execute("SELECT sequence, data FROM snapshots ORDER BY sequence LIMIT 1"))
     )
     connection.close()
-    state = Experiment.load(data)
+    state = ExperimentState.load(data)
     state.conflicts += 1
-    assert Experiment.load(state.save()).conflicts == 1
+    assert ExperimentState.load(state.save()).conflicts == 1
     change(store, "UPDATE snapshots SET data = ? WHERE sequence = ?", state.save(), sequence)
 
 
@@ -212,7 +212,7 @@ def resurrect(store, rule):
 
     def ruled(*arguments, **named):
         data = live_bytes(service)
-        kept.append((1, Experiment.load(data).head.sequence, data))
+        kept.append((1, ExperimentState.load(data).head.sequence, data))
         return call(*arguments, **named)
 
     setattr(service, rule, ruled)

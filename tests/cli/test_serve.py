@@ -17,7 +17,7 @@ import pytest
 import armrace
 from armrace.cli.main import run
 from armrace.service.http.server import ServerSettings
-from armrace.service.opening import without_password
+from armrace.service.service import without_password
 from processes import started
 
 POSTGRES = ["--store", "postgresql://nobody:secret@127.0.0.1:9/none?password=secret"]

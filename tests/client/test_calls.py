@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import armrace_client
-from armrace_client import AsyncClient, Client, Decision, answers, operations
+from armrace_client import AsyncClient, Client, DecisionAnswer, answers, operations
 from armrace_client.calls import Calls, Method, Methods
 from armrace_client.errors import InvalidParameter, NotRunning, TooManyOpen
 from armrace_client.operations import OPERATIONS, Reward
@@ -66,7 +66,7 @@ def test_answers_are_picked():
 
 
 def test_many_decisions_are_made_or_refused():
-    made = Decision("x", "ads", "a", 0.5)
+    made = DecisionAnswer("x", "ads", "a", 0.5)
     refusal = answers.RefusedDecision(1, "too-many-open", "no room.")
     recorder = Recorder(answers.DecisionList([made, None], [refusal]))
     assert recorder.decide_many("ads", 2) == [made]
@@ -83,7 +83,7 @@ def test_many_decisions_are_made_or_refused():
 
 def test_rewards_take_the_source_of_all_unless_they_have_their_own():
     recorder = Recorder(answers.RewardList([]))
-    decision = Decision("y", "ads", "a", 0.5)
+    decision = DecisionAnswer("y", "ads", "a", 0.5)
     own = armrace_client.RewardItem(decision, 0, "bot", 0.9, {"campaign": "7"})
     recorder.reward_many([("x", 1), own], source="web", suspicion=0.1)
     assert recorder.sent[0].rewards == [
@@ -105,7 +105,7 @@ def test_rewards_must_be_pairs(member):
 
 
 def test_rulings_take_decisions_or_one_alone():
-    recorder, decision = Recorder(), Decision("x", "ads", "a", 0.5)
+    recorder, decision = Recorder(), DecisionAnswer("x", "ads", "a", 0.5)
     recorder.void("ads", decision)
     recorder.void("ads", [decision, "y", 7])
     recorder.void("ads", sources="bot")
@@ -138,9 +138,9 @@ def test_both_clients_have_the_same_methods_with_the_same_descriptions():
 def test_types_of_answers_are_known_to_mypy(tmp_path):
     program = tmp_path / "typed.py"
     program.write_text("""
-from armrace_client import AsyncClient, Client, Decision
+from armrace_client import AsyncClient, Client, DecisionAnswer
 
-async def work(client: Client, other: AsyncClient, made: Decision) -> None:
+async def work(client: Client, other: AsyncClient, made: DecisionAnswer) -> None:
     reveal_type(client.decide("ads", unit="visitor"))
     reveal_type(await other.decide("ads"))
     reveal_type(client.reward(made, 1.0))
@@ -158,8 +158,8 @@ async def work(client: Client, other: AsyncClient, made: Decision) -> None:
         check=False,
     ).stdout
     assert re.findall(r'Revealed type is "(?:.*answers\.)?(.*)"', found) == [
-        "Decision",
-        "Decision",
+        "DecisionAnswer",
+        "DecisionAnswer",
         "Literal['accepted'] | Literal['duplicate']",
         "RewardAnswer]",
         "list[str]",

@@ -13,7 +13,7 @@ from armrace_client import (
     AsyncClient,
     AsyncRewardQueue,
     Client,
-    Decision,
+    DecisionAnswer,
     RewardItem,
     RewardQueue,
 )
@@ -161,14 +161,14 @@ def test_what_decides_has_a_request_of_its_own_which_is_kept_in_retries(pauses):
 
 def test_rewards_go_under_their_experiment_if_it_is_known():
     network = Network({"status": "accepted"})
-    made = Decision("x", "a/b", "a", 0.5)
+    made = DecisionAnswer("x", "a/b", "a", 0.5)
     with connect(network) as client:
         client.reward(made, 1.0, source="web")
         client.reward("x", 1.0)
     assert network.paths == ["/v1/experiments/a%2Fb/rewards", "/v1/rewards"]
     assert network.bodies[0] == {"decision": "x", "value": 1.0, "source": "web"}
     network = Network({"rewards": []})
-    other = Decision("y", "other", "a", 0.5)
+    other = DecisionAnswer("y", "other", "a", 0.5)
     with connect(network) as client:
         for batch in ([made, made], [made, other], [made, "z"], ["z"], []):
             client.reward_many([RewardItem(each, 0) for each in batch])
@@ -340,7 +340,7 @@ def test_the_asynchronous_client_does_the_same(monkeypatch):
         transport = httpx2.MockTransport(network)
         async with AsyncClient(ADDRESS, transport=transport) as client:
             made = await client.decide("ads")
-            assert made == Decision("x", "ads", "a", 0.5)
+            assert made == DecisionAnswer("x", "ads", "a", 0.5)
         assert len({each["request"] for each in network.bodies}) == 1
         answers = Network({"rewards": [{"status": "accepted"}] * 2}, problem(404, "not-found", "."))
         async with AsyncClient(ADDRESS, transport=httpx2.MockTransport(answers)) as client:
@@ -418,7 +418,7 @@ def test_clients_have_queues():
     network = Network({"rewards": [{"status": "accepted"}]})
     with connect(network) as client, client.queue() as queue:
         assert isinstance(queue, RewardQueue)
-        queue.put(Decision("x", "ads", "a", 0.5), 1.0, labels={"campaign": "7"})
+        queue.put(DecisionAnswer("x", "ads", "a", 0.5), 1.0, labels={"campaign": "7"})
     assert network.paths == ["/v1/experiments/ads/rewards/batch"]
 
     async def make():

@@ -14,8 +14,7 @@ from armrace.errors import InvalidParameter
 from armrace.service import Keyring, MemoryStore, Service
 from armrace.service.http import access as access_module
 from armrace.service.http.access import Streams, TrustedProxies
-from armrace.service.http.application import create_application
-from armrace.service.http.logs import RequestLog
+from armrace.service.http.application import RequestLog, create_application
 from armrace.service.http.server import ServerSettings
 from armrace_client.errors import TooOften
 from serving import JSON, LOCAL, events_over_http

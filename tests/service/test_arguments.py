@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from armrace.errors import InvalidParameter
-from armrace_client.answers import Decision
+from armrace_client.answers import DecisionAnswer
 from armrace_client.calls import Calls, RewardItem
 
 
@@ -19,7 +19,7 @@ class Sent(Calls):
 
 
 SENT = Sent()
-MADE = Decision("token", "ads", "a", 0.5)
+MADE = DecisionAnswer("token", "ads", "a", 0.5)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from armrace.errors import AlreadyExists, InvalidParameter, NotRunning, UnknownName
-from armrace.service.log.chain import Record
+from armrace.service.log.chain import LogRecord
 from armrace.service.model.events import ArmChanged, Created
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.settings import make_settings
 from armrace_client.operations import Create
 from serving import is_replay, live
@@ -196,10 +196,10 @@ def test_a_race_starts_afresh_without_a_retired_arm_and_cannot_be_paused(service
 def test_logs_of_versions_that_told_no_policy_are_replayed_as_they_were(policy):
     """Their decisions were drawn by a policy that knew nothing of the change."""
     settings = make_settings(Create("ads", ["a", "b", "c"], 0, policy), seed=1)
-    experiment = Experiment(Created(0, "", "ads", msgspec.to_builtins(settings)))
+    experiment = ExperimentState(Created(0, "", "ads", msgspec.to_builtins(settings)))
 
     def apply(event):
-        experiment.apply(Record(experiment.head.sequence + 1, b"", b""), event)
+        experiment.apply(LogRecord(experiment.head.sequence + 1, b"", b""), event)
 
     apply(ArmChanged(1, 1, "retired", told=False))
     assert experiment.generation.number == 0

@@ -22,7 +22,7 @@ from armrace.service.loading import outdated
 from armrace.service.log.chain import BEGINNING, Chain, head_of
 from armrace.service.log.store import NO_LOGS
 from armrace.service.model.events import Created, PhaseChanged, Rewarded, Ticked, encode, subject
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from armrace.service.operations.deciding import decide
 from armrace.service.work import KeptRefusal, Principal
 from armrace_client.operations import Decide
@@ -445,10 +445,12 @@ def test_a_failed_snapshot_on_the_way_out_fails_nothing_else(make_service, monke
     for name in ("ads", "mails"):
         service.create(name, ["a", "b"], 0)
     service.decide("ads")
-    save = Experiment.save
-    monkeypatch.setattr(Experiment, "save", lambda each: (_ for _ in ()).throw(StoreFailed("no.")))
+    save = ExperimentState.save
+    monkeypatch.setattr(
+        ExperimentState, "save", lambda each: (_ for _ in ()).throw(StoreFailed("no."))
+    )
     assert service.decide("mails").arm in ("a", "b")
-    monkeypatch.setattr(Experiment, "save", save)
+    monkeypatch.setattr(ExperimentState, "save", save)
     assert service.describe("ads").decisions == 1
 
 
@@ -582,7 +584,7 @@ def test_an_event_that_cannot_be_applied_leaves_nothing(make_service, monkeypatc
         service.create(name, ["a", "b"], 0)
     service.decide_many("ads", 3)
     before, count = live_bytes(service), len(records(service))
-    original = Experiment._decided
+    original = ExperimentState._decided
 
     def decided(self, sequence, event):
         if sequence > count:
@@ -590,7 +592,7 @@ def test_an_event_that_cannot_be_applied_leaves_nothing(make_service, monkeypatc
         original(self, sequence, event)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Experiment, "_decided", decided)
+        patch.setattr(ExperimentState, "_decided", decided)
         with pytest.raises((InvalidParameter, RequestFailed)) as raised:
             service.decide("ads")
     assert error in (raised.value, raised.value.__cause__)

@@ -20,9 +20,8 @@ import flooding
 from armrace.service.http import connections
 from armrace.service.http.access import TRUST, Streams
 from armrace.service.http.application import create_application
-from armrace.service.http.connections import Connection, Crowd, _network
-from armrace.service.http.server import Server
-from armrace.service.opening import keyring_of
+from armrace.service.http.server import Connection, Crowd, Server, _network
+from armrace.service.service import keyring_of
 from hosting import free_port, hosted, running
 from processes import started
 

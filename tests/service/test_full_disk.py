@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from armrace.service.opening import open_service
+from armrace.service.service import open_service
 from hosting import free_port
 from processes import started
 

@@ -16,7 +16,7 @@ from armrace.service import Keyring, MemoryStore, Service, work
 from armrace.service.http.application import create_application
 from armrace.service.http.server import Server
 from armrace.service.log.sqlite import SqliteStore
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from hosting import running
 from serving import JSON, LOCAL, Clock, live, live_bytes
 
@@ -163,7 +163,7 @@ def test_errors_of_the_disk_stop_the_service_and_lose_nothing(tmp_path):
         service.close()
         again = Service(SqliteStore(path, secrets=secrets), keyring)
         # What was not synchronised may be kept or not, but no less than was acknowledged.
-        sequence = Experiment.load(kept).head.sequence
+        sequence = ExperimentState.load(kept).head.sequence
         assert live(again).head.sequence >= sequence
         if live(again).head.sequence == sequence:
             assert live_bytes(again) == kept

@@ -12,8 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from armrace.errors import TooManyOpen
-from armrace.service.http.application import create_application
-from armrace.service.http.logs import RequestLog
+from armrace.service.http.application import RequestLog, create_application
 from armrace_client.operations import OPERATIONS
 from serving import JSON, LOCAL, events_over_http, is_replay
 

@@ -13,8 +13,7 @@ from starlette.testclient import TestClient
 from armrace.errors import DamagedFile, RequestFailed, StoreFailed
 from armrace.service import MemoryStore, Service
 from armrace.service.http.access import Caller
-from armrace.service.http.application import create_application
-from armrace.service.http.logs import RequestLog
+from armrace.service.http.application import RequestLog, create_application
 from armrace.service.operations import HANDLERS
 from armrace.service.operations.deciding import decide
 from armrace_client.errors import Forbidden

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 import numpy as np
 import pytest
 
-from armrace.service.opening import open_service
+from armrace.service.service import open_service
 from hosting import free_port
 from processes import started
 

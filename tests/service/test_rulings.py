@@ -10,7 +10,7 @@ from armrace.errors import InvalidParameter, Outdated
 from armrace.service import Service
 from armrace.service.loading import LogReader
 from armrace.service.model.events import Rewarded, Ruled
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.views import view_of
 from serving import (
     START,
@@ -73,7 +73,7 @@ def without_rewards(service, decisions):
         if not isinstance(event, Ruled)
         and not (isinstance(event, Rewarded) and event.decision in named)
     ]
-    return Experiment.replay(kept).generation.save().learner
+    return ExperimentState.replay(kept).generation.save().learner
 
 
 def test_a_reward_retracted_within_its_window_never_enters(make_service, clock):

@@ -13,7 +13,7 @@ from armrace_client.operations import (
     Hold,
     Pause,
     PauseArm,
-    Record,
+    RecordDecision,
     Release,
     Report,
     ResumeArm,
@@ -54,7 +54,16 @@ def test_no_run_contradicts_what_clients_were_told():
     for kind in (Retract, Void, Hold, Release):
         ruled = [each.outcome for each in answers if isinstance(each.operation, kind)]
         assert sum(not isinstance(each, str) and each.changed > 0 for each in ruled) > SEEDS / 20
-    for kind in (AddArm, PauseArm, ResumeArm, RetireArm, Pause, StartAfresh, Delete, Record):
+    for kind in (
+        AddArm,
+        PauseArm,
+        ResumeArm,
+        RetireArm,
+        Pause,
+        StartAfresh,
+        Delete,
+        RecordDecision,
+    ):
         assert kept[kind] > SEEDS / 20, kind
     assert min(kept[TakeLease], kept[Report]) > SEEDS
     assert sum(answer.after - answer.before > 1 for answer in answers) > SEEDS

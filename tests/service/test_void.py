@@ -10,7 +10,7 @@ import pytest
 from armrace.errors import DecisionExpired, RewardConflict
 from armrace.policies import POLICIES
 from armrace.service.model.events import Contradicted, Decided, Rewarded, verdicts_in
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from serving import (
     events,
     is_replay,
@@ -50,7 +50,7 @@ def without(service, decisions):
         and not (isinstance(event, (Rewarded, Contradicted)) and event.decision in gone)
     ]
     verdicts = {n: v for n, v in verdicts_in(records(service)).items() if n not in gone}
-    return comparable(Experiment.replay(kept, verdicts=verdicts).save())
+    return comparable(ExperimentState.replay(kept, verdicts=verdicts).save())
 
 
 def play(service, clock, rounds=60, *, seed=1, seconds=0.7, **settings):
@@ -303,7 +303,7 @@ def test_voids_replay_from_the_last_snapshot_before_them(service, clock, monkeyp
     # Snapshots on the way were made again, and are those of the log without the visits.
     with service.engine.store.transaction() as transaction:
         for sequence in transaction.snapshots(1):
-            state = Experiment.load(transaction.load_snapshot(1, sequence))
+            state = ExperimentState.load(transaction.load_snapshot(1, sequence))
             gone = {sequence_of(service, each) for each in [decisions[0], *decisions[90:92]]}
             assert not gone & {visit.sequence for visit in state.open}
     assert is_replay(service)

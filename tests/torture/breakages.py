@@ -12,7 +12,7 @@ from armrace.service.engine import Engine
 from armrace.service.keyring import SigningKeys
 from armrace.service.loading import catch_up
 from armrace.service.log import store as checked
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.visits import OpenVisits
 from armrace.service.operations.deciding import RewardCommand, _ReportVisit
 from armrace.service.work import Work
@@ -92,20 +92,20 @@ def keep_old_snapshots(patch: Callable[..., None]) -> None:
 
 def load_without_rulings(patch: Callable[..., None]) -> None:
     """Load an experiment from its snapshot as if nothing had been ruled since."""
-    patch(Experiment, "preload", lambda self, verdicts: None)
+    patch(ExperimentState, "preload", lambda self, verdicts: None)
 
 
 def leave_a_void_assigned(patch: Callable[..., None]) -> None:
     """Take back what a visit taught, but let the policy count it as made."""
 
-    original = Experiment._decided
+    original = ExperimentState._decided
 
     def decided(self, sequence, event):
         if self.verdicts.get(sequence) == "void" and event.ticket is not None:
             self.generation.assign(event.ticket, event.taken, event.lease > 0)
         original(self, sequence, event)
 
-    patch(Experiment, "_decided", decided)
+    patch(ExperimentState, "_decided", decided)
 
 
 def count_a_draw_twice(patch: Callable[..., None]) -> None:

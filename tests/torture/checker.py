@@ -13,7 +13,7 @@ from typing import Any
 
 from armrace.service.keyring import LEASE
 from armrace.service.loading import events_of
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from armrace_client.operations import (
     AddArm,
     Create,
@@ -23,7 +23,7 @@ from armrace_client.operations import (
     Hold,
     Pause,
     PauseArm,
-    Record,
+    RecordDecision,
     Release,
     Report,
     Resume,
@@ -75,7 +75,7 @@ class _Judge:
         self._answer: Any = None
         self._kinds = {
             Decide: self._check_decision,
-            Record: self._check_decision,
+            RecordDecision: self._check_decision,
             Reward: self._check_reward,
             TakeLease: self._check_lease,
             Report: self._check_report,
@@ -136,8 +136,11 @@ class _Judge:
             self._check_once("decision", log, token.sequence, f"{words} was made")
             given = (event.source, event.labels or {})
             require(given == (asked.source, asked.labels or {}), f"{words} is another's")
-            require((event.by == "editor") == isinstance(asked, Record), f"{words} is by another")
-            if isinstance(asked, Record):
+            require(
+                (event.by == "editor") == isinstance(asked, RecordDecision),
+                f"{words} is by another",
+            )
+            if isinstance(asked, RecordDecision):
                 require(log.arms[event.arm] == asked.arm, f"{words} recorded another arm")
         else:
             late = answer.asked - self._slack
@@ -410,7 +413,7 @@ def _replayed(reader: Any) -> Any:
     """Return what a log yields from its beginning, with all its rulings known in advance."""
     experiment, verdicts = None, reader.verdicts()
     for part in reader.parts():
-        experiment = Experiment.replay(events_of(part), experiment, verdicts)
+        experiment = ExperimentState.replay(events_of(part), experiment, verdicts)
     return experiment
 
 

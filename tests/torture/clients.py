@@ -13,7 +13,7 @@ from armrace_client.operations import (
     LeasedVisit,
     Pause,
     PauseArm,
-    Record,
+    RecordDecision,
     Release,
     Report,
     Resume,
@@ -60,7 +60,7 @@ class Client:
         who["source"] = rng.choice([None, *_SOURCES])
         who["labels"] = rng.choice(_PLACES)
         by_editor = rng.random() < 0.1
-        asked = Record(name, rng.choice("ab"), **who) if by_editor else Decide(name, **who)
+        asked = RecordDecision(name, rng.choice("ab"), **who) if by_editor else Decide(name, **who)
         for _ in range(rng.choice([1, 1, 1, 2])):
             self.world.call(asked, self.decided)
 

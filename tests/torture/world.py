@@ -14,10 +14,10 @@ from armrace.errors import ArmraceError, DamagedFile, Overloaded, StoreFailed
 from armrace.policies import RECOMMENDED
 from armrace.service import MemoryStore, Service, engine, keyring, loading
 from armrace.service.loading import events_of
-from armrace.service.log.chain import Record
+from armrace.service.log.chain import LogRecord
 from armrace.service.model import experiment as experiments
 from armrace.service.model.events import verdicts_in
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from armrace.service.operations import deciding
 from armrace.service.work import Principal
 from armrace_client.operations import Create, Operation
@@ -59,7 +59,7 @@ class Answer(NamedTuple):
 class Commit(NamedTuple):
     """What a transaction left behind, also of logs that were deleted since."""
 
-    records: dict[int, list[Record]]
+    records: dict[int, list[LogRecord]]
     created: dict[int, str]
     deleted: list[int]
 
@@ -146,8 +146,10 @@ class FaultyStore(MemoryStore):
     def _live(self) -> dict[int, str]:
         return {n: each.entry.name for n, each in self._logs.items() if not each.entry.is_deleted}
 
-    def _commit(self, before: dict[int, tuple[list[Record], int]], live: dict[int, str]) -> Commit:
-        found: dict[int, list[Record]] = {}
+    def _commit(
+        self, before: dict[int, tuple[list[LogRecord], int]], live: dict[int, str]
+    ) -> Commit:
+        found: dict[int, list[LogRecord]] = {}
         now = self._live()
         for log, each in self._logs.items():
             # A log that is deleted is another object, with its last record alone.
@@ -365,7 +367,9 @@ class World:
                 live, log = shard.experiment, self.store._logs[shard.log]
                 records = log.records[: live.head.sequence]
                 if not log.entry.is_deleted:
-                    replayed = Experiment.replay(events_of(records), None, verdicts_in(records))
+                    replayed = ExperimentState.replay(
+                        events_of(records), None, verdicts_in(records)
+                    )
                     assert replayed is not None
                     same = live.save() == replayed.save()
                     where = f"the live state of {live.name} at {live.head.sequence} is another"

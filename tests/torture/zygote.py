@@ -132,7 +132,7 @@ def _serve(store: str, port: int) -> None:
 def _write(store: str, output: str) -> None:
     """Decide, reward and void in several threads, and write down each acknowledgement."""
     from armrace.service import Service, open_store
-    from armrace.service.opening import keyring_of
+    from armrace.service.service import keyring_of
 
     file = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     keyring = keyring_of(store)

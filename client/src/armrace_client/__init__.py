@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from armrace_client.answers import Decision
+    from armrace_client.answers import DecisionAnswer
     from armrace_client.calls import RewardItem
     from armrace_client.clients import AsyncClient, Client
     from armrace_client.errors import ArmraceError
@@ -19,7 +19,7 @@ __all__ = [
     "AsyncClient",
     "AsyncRewardQueue",
     "Client",
-    "Decision",
+    "DecisionAnswer",
     "LeasedExperiment",
     "RewardItem",
     "RewardQueue",

@@ -6,46 +6,12 @@ from typing import Any, Literal
 
 import msgspec
 
-__all__ = [
-    "Action",
-    "ArmAnswer",
-    "ArmStatus",
-    "ArmSummary",
-    "BackupAnswer",
-    "Decision",
-    "DecisionList",
-    "DecisionRow",
-    "Deletion",
-    "ExperimentHealth",
-    "ExperimentView",
-    "HistoryView",
-    "LayerView",
-    "Lease",
-    "Names",
-    "Phase",
-    "QuarantinedReward",
-    "RatioCheck",
-    "RatioRow",
-    "RefusedDecision",
-    "RewardAnswer",
-    "RewardList",
-    "RewardStatus",
-    "RulingAnswer",
-    "RulingView",
-    "SourceDayView",
-    "SourceView",
-    "StandingHold",
-    "Verdict",
-    "VisitAnswer",
-    "VisitList",
-]
-
 ArmStatus = Literal["active", "paused", "retired"]
 Phase = Literal["running", "paused", "finished"]
 Verdict = Literal["retract", "void", "hold", "release"]
 
 
-class Decision(msgspec.Struct, frozen=True):
+class DecisionAnswer(msgspec.Struct, frozen=True):
     """A decision as it is answered; the layer that it was drawn from is not part of it."""
 
     decision: str
@@ -132,7 +98,7 @@ class ExperimentView(msgspec.Struct, frozen=True):
     """The end of the log, so that a ruling can be made on exactly this state."""
 
 
-class Deletion(msgspec.Struct, frozen=True):
+class DeletionView(msgspec.Struct, frozen=True):
     """The deletion of an arm from a layer."""
 
     layer: int
@@ -173,7 +139,7 @@ class HistoryView(msgspec.Struct, frozen=True):
     """The level of the audits."""
     tolerated: list[float]
     """The corruption that each layer tolerates; empty for a policy without layers."""
-    deletions: list[Deletion]
+    deletions: list[DeletionView]
     rulings: list[RulingView]
 
 
@@ -323,12 +289,12 @@ class RefusedDecision(msgspec.Struct, frozen=True):
 class DecisionList(msgspec.Struct, frozen=True):
     """Decisions in the order of the batch; each was made, and is durable, or was refused."""
 
-    decisions: list[Decision | None]
+    decisions: list[DecisionAnswer | None]
     """For each member its decision; null if it was refused."""
     refusals: list[RefusedDecision]
     """Members that were refused, and why."""
 
-    def made(self) -> list[Decision]:
+    def made(self) -> list[DecisionAnswer]:
         """Return the decisions that were made."""
         return [each for each in self.decisions if each is not None]
 

@@ -22,16 +22,14 @@ from typing import (
 )
 
 from armrace_client import answers, operations
-from armrace_client.answers import Decision, DecisionList
+from armrace_client.answers import DecisionAnswer, DecisionList
 from armrace_client.errors import InvalidParameter, by_code
 from armrace_client.operations import Labels, Operation, Reward, check_count
-
-__all__ = ["AwaitedCalls", "Calls", "Method", "Methods", "RewardItem", "check_reward"]
 
 P = ParamSpec("P")
 S = TypeVar("S")
 T = TypeVar("T")
-Decisions = Iterable[Decision | str | int] | Decision | str | int | Path | None
+Decisions = Iterable[DecisionAnswer | str | int] | DecisionAnswer | str | int | Path | None
 Names = Iterable[str] | Path | None
 
 
@@ -76,7 +74,7 @@ class Method(Generic[P, T]):
 class RewardItem(NamedTuple):
     """A reward of several that are said at once."""
 
-    decision: Decision | str
+    decision: DecisionAnswer | str
     value: float
     source: str | None = None
     suspicion: float | None = None
@@ -84,7 +82,7 @@ class RewardItem(NamedTuple):
 
 
 def check_reward(
-    decision: Decision | str,
+    decision: DecisionAnswer | str,
     value: float,
     source: str | None = None,
     suspicion: float | None = None,
@@ -99,7 +97,7 @@ def check_reward(
         suspicion: how suspicious it is, from 0 to 1.
         labels: further attributes.
     """
-    if not isinstance(decision, (Decision, str)):
+    if not isinstance(decision, (DecisionAnswer, str)):
         raise InvalidParameter(f"decision must be a decision or its name; got {decision!r:.100}.")
     if source is not None and not isinstance(source, str):
         raise InvalidParameter(f"source must be text; got {source!r:.100}.")
@@ -125,7 +123,7 @@ def _finite(name: str, value: Any) -> float:
 
 
 def _reward_many(
-    rewards: Iterable[tuple[Decision | str, float] | RewardItem],
+    rewards: Iterable[tuple[DecisionAnswer | str, float] | RewardItem],
     source: str | None = None,
     suspicion: float | None = None,
 ) -> operations.RewardBatch:
@@ -169,7 +167,7 @@ def _decide_many(name: str, count: int) -> operations.DecideBatch:
     return operations.DecideBatch(name, [operations.Visit()] * check_count(count))
 
 
-def _made(answer: DecisionList) -> list[Decision]:
+def _made(answer: DecisionList) -> list[DecisionAnswer]:
     made = answer.made()
     if answer.refusals and not made:
         raise by_code(answer.refusals[0].code, answer.refusals[0].message)
@@ -212,7 +210,7 @@ class Methods:
     decide = Method(operations.Decide)
     decide_batch = Method(operations.DecideBatch)
     decide_many = Method(_decide_many, _made)
-    record = Method(operations.Record)
+    record = Method(operations.RecordDecision)
     reward = Method(check_reward, lambda answer: answer.status, Reward)
     reward_batch = Method(operations.RewardBatch)
     reward_many = Method(_reward_many, lambda answer: answer.rewards)
@@ -239,7 +237,7 @@ class Methods:
     resume_arm = Method(operations.ResumeArm)
     retire_arm = Method(operations.RetireArm)
 
-    audit = Method(operations.Audit)
+    audit = Method(operations.RunAudit)
     check_ratio = Method(operations.CheckRatio)
     health = Method(operations.ReadHealth)
     history = Method(operations.ReadHistory)

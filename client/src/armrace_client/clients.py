@@ -24,14 +24,12 @@ from armrace_client.operations import (
     Decide,
     DecideBatch,
     Operation,
-    Record,
+    RecordDecision,
     RewardBatch,
     Route,
     check_part,
 )
 from armrace_client.queue import AsyncRewardQueue, RewardQueue, WhenFull
-
-__all__ = ["AsyncClient", "Client"]
 
 H = TypeVar("H")
 _EVENTS = Route("GET", "/v1/experiments/{name}/events", "read", Any)
@@ -99,7 +97,7 @@ def _request(operation: Operation[Any], timeout: float) -> _Request:
     if route.alias and (experiment := _experiment(operation)):
         path, values["name"] = route.alias, experiment
     url = _fill(path, values)
-    if isinstance(operation, (Decide, Record, DecideBatch)):
+    if isinstance(operation, (Decide, RecordDecision, DecideBatch)):
         for each in values.get("decisions", [values]):
             each.setdefault("request", secrets.token_hex(16))
     patience = httpx2.Timeout(timeout, read=None if route.takes_long else timeout)

@@ -7,39 +7,9 @@ stable and machine-readable; over HTTP it stands for the class.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from typing import ClassVar
-
-__all__ = [
-    "AlreadyExists",
-    "ArmraceError",
-    "BadRequest",
-    "DamagedFile",
-    "DecisionExpired",
-    "Forbidden",
-    "ForeignTicket",
-    "HeadersTooLarge",
-    "InvalidParameter",
-    "NotAllowed",
-    "NotFound",
-    "NotRunning",
-    "Outdated",
-    "Overloaded",
-    "RequestFailed",
-    "RewardConflict",
-    "ServiceUnreachable",
-    "StoreFailed",
-    "StoreInUse",
-    "TimedOut",
-    "TooLarge",
-    "TooManyOpen",
-    "TooOften",
-    "Unauthorised",
-    "UnknownName",
-    "UnwritableOutput",
-    "WrongMedia",
-    "by_code",
-]
 
 
 class ArmraceError(Exception):
@@ -49,17 +19,20 @@ class ArmraceError(Exception):
     status: ClassVar[int] = 500
     """The status of an answer over HTTP that carries the error."""
 
+    def __init_subclass__(cls, status: int | None = None, code: str | None = None) -> None:
+        """Take the status, and the code, by default the words of the name; else the base's."""
+        if status is not None:
+            cls.status = status
+            cls.code = code or re.sub("(?<!^)([A-Z])", r"-\1", cls.__name__).lower()
 
-class InvalidParameter(ArmraceError, ValueError):
+
+class InvalidParameter(ArmraceError, ValueError, status=422):
     """A parameter lies outside its limits or does not fit the others."""
 
-    code, status = "invalid-parameter", 422
 
-
-class UnknownName(ArmraceError, LookupError):
+class UnknownName(ArmraceError, LookupError, status=404):
     """Nothing has this name."""
 
-    code, status = "unknown-name", 404
     brief: str | None = None
     """The sentence without the names that exist, for those who may not know them."""
 
@@ -84,52 +57,36 @@ class UnknownName(ArmraceError, LookupError):
         return found
 
 
-class UnwritableOutput(ArmraceError, OSError):
+class UnwritableOutput(ArmraceError, OSError, status=503):
     """A file cannot be written where it was asked for."""
 
-    code, status = "unwritable-output", 503
 
-
-class DamagedFile(ArmraceError, ValueError):
+class DamagedFile(ArmraceError, ValueError, status=503):
     """A file or a log cannot be read back as what it claims to be."""
 
-    code, status = "damaged-file", 503
 
-
-class ForeignTicket(ArmraceError, ValueError):
+class ForeignTicket(ArmraceError, ValueError, status=404):
     """Feedback came for a decision that was not made here, or that has had its reward."""
 
-    code, status = "foreign-ticket", 404
 
-
-class AlreadyExists(ArmraceError, ValueError):
+class AlreadyExists(ArmraceError, ValueError, status=409):
     """An experiment or an arm of this name exists and differs from what is asked for."""
 
-    code, status = "already-exists", 409
 
-
-class Outdated(ArmraceError, RuntimeError):
+class Outdated(ArmraceError, RuntimeError, status=409):
     """What was asked for rests on a state that has changed since."""
 
-    code, status = "outdated", 409
 
-
-class NotRunning(ArmraceError, RuntimeError):
+class NotRunning(ArmraceError, RuntimeError, status=409):
     """The experiment is paused or finished, so it makes no decisions."""
 
-    code, status = "not-running", 409
 
-
-class TooManyOpen(ArmraceError, RuntimeError):
+class TooManyOpen(ArmraceError, RuntimeError, status=503):
     """The experiment has as many open decisions as it may have."""
 
-    code, status = "too-many-open", 503
 
-
-class RequestFailed(ArmraceError, RuntimeError):
+class RequestFailed(ArmraceError, RuntimeError, status=500):
     """A request met a defect, such as one in a user's policy; its cause is the error."""
-
-    code, status = "request-failed", 500
 
     @classmethod
     def because_of(cls, error: BaseException) -> RequestFailed:
@@ -143,91 +100,63 @@ class RequestFailed(ArmraceError, RuntimeError):
         return refusal
 
 
-class RewardConflict(ArmraceError, ValueError):
+class RewardConflict(ArmraceError, ValueError, status=409):
     """The decision has had a reward of another value."""
 
-    code, status = "reward-conflict", 409
 
-
-class DecisionExpired(ArmraceError, ValueError):
+class DecisionExpired(ArmraceError, ValueError, status=410):
     """The window in which the decision could be rewarded has closed."""
 
-    code, status = "decision-expired", 410
 
-
-class StoreInUse(ArmraceError, OSError):
+class StoreInUse(ArmraceError, OSError, status=503):
     """Another process has opened the store, which one process at a time may use."""
 
-    code, status = "store-in-use", 503
 
-
-class StoreFailed(ArmraceError, OSError):
+class StoreFailed(ArmraceError, OSError, status=503):
     """The store could not confirm a write; nothing more is served until it is opened again."""
 
-    code, status = "store-failed", 503
 
-
-class ServiceUnreachable(ArmraceError, OSError):
+class ServiceUnreachable(ArmraceError, OSError, status=500):
     """The decision service does not answer."""
-
-    code = "service-unreachable"
 
 
 # --- of HTTP alone ----------------------------------------------------------------------------
 
 
-class BadRequest(ArmraceError):
+class BadRequest(ArmraceError, status=400):
     """What came is not a request of HTTP."""
 
-    code, status = "bad-request", 400
 
-
-class Unauthorised(ArmraceError):
+class Unauthorised(ArmraceError, status=401):
     """The request carries no key that is known."""
 
-    code, status = "unauthorised", 401
 
-
-class Forbidden(ArmraceError):
+class Forbidden(ArmraceError, status=403):
     """The key does not have the scope that this needs."""
 
-    code, status = "forbidden", 403
 
-
-class NotFound(ArmraceError):
+class NotFound(ArmraceError, status=404):
     """There is nothing at this address."""
 
-    code, status = "not-found", 404
 
-
-class NotAllowed(ArmraceError):
+class NotAllowed(ArmraceError, status=405, code="method-not-allowed"):
     """The address does not take this method."""
 
-    code, status = "method-not-allowed", 405
 
-
-class TimedOut(ArmraceError):
+class TimedOut(ArmraceError, status=408):
     """The body did not come in time."""
 
-    code, status = "timed-out", 408
 
-
-class TooLarge(ArmraceError):
+class TooLarge(ArmraceError, status=413):
     """The body is larger than it may be."""
 
-    code, status = "too-large", 413
 
-
-class WrongMedia(ArmraceError):
+class WrongMedia(ArmraceError, status=415, code="unsupported-media-type"):
     """The body is not declared as JSON."""
 
-    code, status = "unsupported-media-type", 415
 
-
-class TooOften(ArmraceError):
+class TooOften(ArmraceError, status=429):
     """The key is used more often than it may be."""
-
-    code, status = "too-often", 429
 
     def __init__(self, message: str, seconds: int = 1) -> None:
         super().__init__(message)
@@ -235,16 +164,12 @@ class TooOften(ArmraceError):
         """After how many seconds to try again."""
 
 
-class HeadersTooLarge(ArmraceError):
+class HeadersTooLarge(ArmraceError, status=431):
     """The address and the headers are larger than they may be."""
 
-    code, status = "headers-too-large", 431
 
-
-class Overloaded(ArmraceError):
+class Overloaded(ArmraceError, status=503):
     """More requests wait than may wait."""
-
-    code, status = "overloaded", 503
 
 
 _BY_CODE = {

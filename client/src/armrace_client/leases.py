@@ -27,13 +27,11 @@ from typing import NamedTuple, Self
 from msgspec import ValidationError, convert
 from msgspec.structs import replace
 
-from armrace_client.answers import Decision, Lease, VisitAnswer
+from armrace_client.answers import DecisionAnswer, Lease, VisitAnswer
 from armrace_client.calls import Calls, RewardItem, check_reward
 from armrace_client.errors import ArmraceError, InvalidParameter, RewardConflict
 from armrace_client.operations import MOST_IN_BATCH, Labels, LeasedVisit
 from armrace_client.queue import Outbox
-
-__all__ = ["Draws", "LeasedDecision", "LeasedExperiment", "draw", "integer_weights"]
 
 TOTAL = 2**32
 _unpack = struct.Struct("<16I").unpack
@@ -172,7 +170,7 @@ class LeasedDecision:
         visit = self.visit
         if self.decision is None or visit.value is None:
             return None
-        made = Decision(self.decision, self.lease.experiment, self.arm, self.probability)
+        made = DecisionAnswer(self.decision, self.lease.experiment, self.arm, self.probability)
         return RewardItem(made, visit.value, visit.source, visit.suspicion, visit.labels)
 
 

@@ -17,10 +17,8 @@ import msgspec
 from msgspec import Meta
 
 from armrace_client import answers
-from armrace_client.answers import Decision
+from armrace_client.answers import DecisionAnswer
 from armrace_client.errors import InvalidParameter
-
-__all__ = ["OPERATIONS", "Operation", "Route", "Scope"]
 
 T = TypeVar("T")
 Scope = Literal["decide", "reward", "read", "admin"]
@@ -72,6 +70,16 @@ class Operation(
         return self.route.cost
 
 
+class _OnExperiment(Operation[T], frozen=True):
+    """Something about an experiment.
+
+    Args:
+        name: the experiment.
+    """
+
+    name: str
+
+
 OPERATIONS: dict[str, type[Operation[Any]]] = {}
 """All operations by the name of their method."""
 
@@ -79,6 +87,9 @@ OPERATIONS: dict[str, type[Operation[Any]]] = {}
 def _declared(name: str, route: Route) -> Any:
     def declare(kind: type[Operation[Any]]) -> type[Operation[Any]]:
         kind.route = route
+        if "Args:" not in (kind.__doc__ or ""):  # what the base has, so that help() says it
+            _, section, words = (kind.__mro__[1].__doc__ or "").partition("\n    Args:\n")
+            kind.__doc__ = f"{kind.__doc__}\n{section}{words}" if section else kind.__doc__
         OPERATIONS[name] = kind
         return kind
 
@@ -102,14 +113,14 @@ def _identifiers(name: str, given: Any) -> list[Any] | None:
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidParameter(f"{name}: cannot read {given}: {error}.") from None
         return [line.strip() for line in lines if line.strip()]
-    alone, members = isinstance(given, (Decision, str, int)), "decisions"
+    alone, members = isinstance(given, (DecisionAnswer, str, int)), "decisions"
     return [given] if alone else _listed(name, members if name == members else "names", given)
 
 
 def _token(decision: Any) -> Any:
     if isinstance(decision, str) and decision.isascii() and decision.isdigit():
         return int(decision)  # as exports show them
-    return decision.decision if isinstance(decision, Decision) else decision
+    return decision.decision if isinstance(decision, DecisionAnswer) else decision
 
 
 _set = msgspec.structs.force_setattr
@@ -117,8 +128,8 @@ _set = msgspec.structs.force_setattr
 # --- deciding and rewarding -------------------------------------------------------------------
 
 
-@_declared("decide", Route("POST", f"{_NAME}/decide", "decide", Decision))
-class Decide(Operation[Decision], frozen=True):
+@_declared("decide", Route("POST", f"{_NAME}/decide", "decide", DecisionAnswer))
+class Decide(Operation[DecisionAnswer], frozen=True):
     """Make a decision.
 
     Args:
@@ -182,8 +193,8 @@ class DecideBatch(Operation[answers.DecisionList], frozen=True):
         return sum(1 + len(each.eligible or ()) // 100 for each in self.decisions)
 
 
-@_declared("record", Route("POST", f"{_NAME}/record", "decide", Decision))
-class Record(Operation[Decision], frozen=True):
+@_declared("record", Route("POST", f"{_NAME}/record", "decide", DecisionAnswer))
+class RecordDecision(Operation[DecisionAnswer], frozen=True):
     """Record a decision that somebody else made, an editor for instance.
 
     The visit is kept and can be rewarded. The policy learns from it only what it can learn without
@@ -228,7 +239,7 @@ class Reward(Operation[answers.RewardStatus], frozen=True, dict=True):
     labels: Labels | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.decision, Decision):
+        if isinstance(self.decision, DecisionAnswer):
             self.__dict__["experiment"] = self.decision.experiment
             _set(self, "decision", self.decision.decision)
 
@@ -401,14 +412,8 @@ class Release(Ruling, frozen=True):
     "quarantine",
     Route("GET", f"{_NAME}/quarantine", "admin", list[answers.QuarantinedReward], cost=_LOG),
 )
-class ListQuarantine(Operation[list[answers.QuarantinedReward]], frozen=True):
-    """Return the rewards that are held.
-
-    Args:
-        name: the experiment.
-    """
-
-    name: str
+class ListQuarantine(_OnExperiment[list[answers.QuarantinedReward]], frozen=True):
+    """Return the rewards that are held."""
 
 
 # --- experiments ------------------------------------------------------------------------------
@@ -472,18 +477,18 @@ class ListNames(Operation[answers.Names], frozen=True):
 
 
 @_declared("describe", Route("GET", _NAME, "read", answers.ExperimentView, cost=_STATE))
-class Describe(Operation[answers.ExperimentView], frozen=True):
-    """Return the state of an experiment: arms, layers and what the policy knows.
+class Describe(_OnExperiment[answers.ExperimentView], frozen=True):
+    """Return the state of an experiment: arms, layers and what the policy knows."""
+
+
+class _Change(_OnExperiment[answers.ExperimentView], frozen=True):
+    """A change of an experiment.
 
     Args:
         name: the experiment.
+        reason: why, for the log.
     """
 
-    name: str
-
-
-class _Change(Operation[answers.ExperimentView], frozen=True):
-    name: str
     reason: Annotated[str, Meta(max_length=1000)] = ""
 
 
@@ -493,32 +498,17 @@ def _change_route(action: str) -> Route:
 
 @_declared("pause", _change_route("pause"))
 class Pause(_Change, frozen=True):
-    """Stop making decisions until :meth:`resume`; rewards are still accepted.
-
-    Args:
-        name: the experiment.
-        reason: why, for the log.
-    """
+    """Stop making decisions until :meth:`resume`; rewards are still accepted."""
 
 
 @_declared("resume", _change_route("resume"))
 class Resume(_Change, frozen=True):
-    """Make decisions again.
-
-    Args:
-        name: the experiment.
-        reason: why, for the log.
-    """
+    """Make decisions again."""
 
 
 @_declared("finish", _change_route("finish"))
 class Finish(_Change, frozen=True):
-    """Stop making decisions for good; rewards are accepted until the windows close.
-
-    Args:
-        name: the experiment.
-        reason: why, for the log.
-    """
+    """Stop making decisions for good; rewards are accepted until the windows close."""
 
 
 @_declared("start_afresh", _change_route("start-afresh"))
@@ -563,8 +553,15 @@ class Delete(Operation[answers.Names], frozen=True):
 # --- arms -------------------------------------------------------------------------------------
 
 
-class _Arm(Operation[answers.ArmAnswer], frozen=True):
-    name: str
+class _Arm(_OnExperiment[answers.ArmAnswer], frozen=True):
+    """A change of an arm.
+
+    Args:
+        name: the experiment.
+        arm: the name of the arm.
+        reason: why, for the log.
+    """
+
     arm: Label
     reason: Annotated[str, Meta(max_length=1000)] = ""
 
@@ -575,53 +572,29 @@ def _arm_route(path: str) -> Route:
 
 @_declared("add_arm", _arm_route(""))
 class AddArm(_Arm, frozen=True):
-    """Add an arm; the answer says whether the policy starts afresh.
-
-    Args:
-        name: the experiment.
-        arm: the name of the new arm.
-        reason: why, for the log.
-    """
+    """Add an arm; the answer says whether the policy starts afresh."""
 
 
 @_declared("pause_arm", _arm_route("/{arm}/pause"))
 class PauseArm(_Arm, frozen=True):
-    """Stop choosing an arm until :meth:`resume_arm`.
-
-    Args:
-        name: the experiment.
-        arm: the arm.
-        reason: why, for the log.
-    """
+    """Stop choosing an arm until :meth:`resume_arm`."""
 
 
 @_declared("resume_arm", _arm_route("/{arm}/resume"))
 class ResumeArm(_Arm, frozen=True):
-    """Choose a paused arm again.
-
-    Args:
-        name: the experiment.
-        arm: the arm.
-        reason: why, for the log.
-    """
+    """Choose a paused arm again."""
 
 
 @_declared("retire_arm", _arm_route("/{arm}/retire"))
 class RetireArm(_Arm, frozen=True):
-    """Stop choosing an arm for good.
-
-    Args:
-        name: the experiment.
-        arm: the arm.
-        reason: why, for the log.
-    """
+    """Stop choosing an arm for good."""
 
 
 # --- inspection -------------------------------------------------------------------------------
 
 
 @_declared("audit", Route("GET", f"{_NAME}/audit", "read", dict[str, Any], cost=_HISTORY))
-class Audit(Operation[dict[str, Any]], frozen=True):
+class RunAudit(Operation[dict[str, Any]], frozen=True):
     """Look for traces of corruption in what was learned in the current generation.
 
     Args:
@@ -634,14 +607,8 @@ class Audit(Operation[dict[str, Any]], frozen=True):
 
 
 @_declared("check_ratio", Route("GET", f"{_NAME}/ratio", "read", answers.RatioCheck))
-class CheckRatio(Operation[answers.RatioCheck], frozen=True):
-    """Compare how often arms were chosen with their published probabilities.
-
-    Args:
-        name: the experiment.
-    """
-
-    name: str
+class CheckRatio(_OnExperiment[answers.RatioCheck], frozen=True):
+    """Compare how often arms were chosen with their published probabilities."""
 
 
 @_declared(
@@ -660,27 +627,15 @@ class ReadHealth(Operation[list[answers.ExperimentHealth]], frozen=True):
 
 
 @_declared("history", Route("GET", f"{_NAME}/history", "read", answers.HistoryView, cost=_HISTORY))
-class ReadHistory(Operation[answers.HistoryView], frozen=True):
-    """Return the history of an experiment: traffic, rewards and certificates over time.
-
-    Args:
-        name: the experiment.
-    """
-
-    name: str
+class ReadHistory(_OnExperiment[answers.HistoryView], frozen=True):
+    """Return the history of an experiment: traffic, rewards and certificates over time."""
 
 
 @_declared(
     "sources", Route("GET", f"{_NAME}/sources", "read", list[answers.SourceView], cost=_STATE)
 )
-class ListSources(Operation[list[answers.SourceView]], frozen=True):
-    """Return the rewards of each source by day, and how late they came.
-
-    Args:
-        name: the experiment.
-    """
-
-    name: str
+class ListSources(_OnExperiment[list[answers.SourceView]], frozen=True):
+    """Return the rewards of each source by day, and how late they came."""
 
 
 @_declared("actions", Route("GET", f"{_NAME}/actions", "read", list[answers.Action], cost=_STATE))

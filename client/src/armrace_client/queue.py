@@ -12,12 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Generic, Literal, Self, TypeVar
 
-from armrace_client.answers import Decision, RewardAnswer, VisitAnswer
+from armrace_client.answers import DecisionAnswer, RewardAnswer, VisitAnswer
 from armrace_client.calls import RewardItem, check_reward
 from armrace_client.errors import ArmraceError, InvalidParameter, ServiceUnreachable, TooManyOpen
 from armrace_client.operations import Labels
-
-__all__ = ["AsyncRewardQueue", "Outbox", "RewardQueue"]
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer", RewardAnswer, VisitAnswer)
@@ -208,7 +206,7 @@ class Outbox(Generic[Item, Answer]):
 
 
 def _item(
-    decision: Decision | str,
+    decision: DecisionAnswer | str,
     value: float,
     source: str | None,
     suspicion: float | None,
@@ -237,7 +235,7 @@ class RewardQueue(Outbox[RewardItem, RewardAnswer]):
 
     def put(
         self,
-        decision: Decision | str,
+        decision: DecisionAnswer | str,
         value: float,
         source: str | None = None,
         suspicion: float | None = None,
@@ -287,7 +285,7 @@ class AsyncRewardQueue:
 
     async def put(
         self,
-        decision: Decision | str,
+        decision: DecisionAnswer | str,
         value: float,
         source: str | None = None,
         suspicion: float | None = None,

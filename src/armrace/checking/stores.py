@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from armrace.checking.contract import ContractBroken
 from armrace.errors import ArmraceError
-from armrace.service.log.chain import BEGINNING, Chain, Head, Record, head_of
+from armrace.service.log.chain import BEGINNING, Chain, Head, LogRecord, head_of
 from armrace.service.log.store import NO_LOGS, Store, Transaction
 
 Opener = Callable[[], Store]
@@ -68,7 +68,7 @@ def _new_logs(store: Store, count: int = 1) -> list[int]:
 
 def _append(
     transaction: Transaction, log: int, payloads: Sequence[bytes], subject: int | None = None
-) -> list[Record]:
+) -> list[LogRecord]:
     """Append records to a log; the first of them carries the subject."""
     chain, head = Chain(b"", log), transaction.head(log)
     records = []
@@ -96,7 +96,7 @@ def records_come_back(open_store: Opener) -> None:
         _expect([*transaction.read(log)] == added, "loses records when it is closed")
 
 
-def _check_reading(transaction: Transaction, log: int, added: Sequence[Record]) -> None:
+def _check_reading(transaction: Transaction, log: int, added: Sequence[LogRecord]) -> None:
     _expect([*transaction.read(log)] == added, "changes records")
     _expect(transaction.head(log) == head_of(added[-1]), "has a wrong head")
     _expect([*transaction.read(log, after=1)] == added[1:], "reads from a wrong place")
@@ -225,7 +225,7 @@ def many_subjects_are_found(open_store: Opener) -> None:
     with _opened(open_store) as store:
         (log,) = _new_logs(store)
         with store.transaction({log: 0}) as transaction:
-            wanted: list[Record] = []
+            wanted: list[LogRecord] = []
             for subject in reversed(subjects):
                 wanted += _append(transaction, log, [b"found"], subject)
             _append(transaction, log, [b"not searched"], subjects[-1] + 1)
@@ -327,7 +327,7 @@ def deleted_logs_are_gone(open_store: Opener) -> None:
             _expect(flags == listed, "does not list deleted logs")
 
 
-def _check_deleted(transaction: Transaction, log: int, last: list[Record]) -> None:
+def _check_deleted(transaction: Transaction, log: int, last: list[LogRecord]) -> None:
     _expect([*transaction.read(log)] == last, "keeps records of a deleted log, or loses its last")
     _expect(transaction.head(log) == head_of(last[0]), "forgets the head of a deleted log")
     _expect([*transaction.read_many(log, [1, 3])] == last, "reads records of a deleted log")
@@ -343,7 +343,7 @@ def many_logs_are_written_at_once(open_store: Opener) -> None:
     """One transaction appends to many logs, mixed, and all of them are numbered for themselves."""
     with _opened(open_store) as store:
         logs = _new_logs(store, min(store.most_logs or 200, 200))
-        records: dict[int, list[Record]] = {log: [] for log in logs}
+        records: dict[int, list[LogRecord]] = {log: [] for log in logs}
         for count in range(3):
             with store.transaction(dict.fromkeys(reversed(logs), count)) as transaction:
                 for log in logs:

@@ -196,7 +196,7 @@ def _tell(found: Imported, title: str, into: str, json: Path | None) -> None:
     if json is not None:
         write_json(json, {"experiment": title, **_plain(found)})
     if json != STANDARD_OUTPUT:
-        from armrace.service.opening import without_password
+        from armrace.service.service import without_password
 
         typer.echo(
             f"{found.rows:,} decisions with {found.rewards:,} rewards are in the experiment "
@@ -212,7 +212,7 @@ def _plain(found: Imported) -> dict[str, Any]:
 
 
 def _opened(store: str, tenant: str, keys: str | None) -> Service:
-    from armrace.service.opening import open_service
+    from armrace.service.service import open_service
 
     return open_service(store, tenant, keys)
 
@@ -241,7 +241,7 @@ def export_log(
     The file can be imported again, replayed (--arm arm --reward reward --propensity probability)
     and audited. The layers that decisions were drawn from are not part of it.
     """
-    from armrace.service.opening import is_database
+    from armrace.service.service import is_database
 
     if file.suffix not in (".parquet", ".ndjson"):
         raise InvalidParameter(f"an export must end in .ndjson or .parquet; got {file.name!r}.")

@@ -71,7 +71,7 @@ def keys(
     A new key is printed once and kept as a digest. A running server notices changes within a
     second. A service that had a key stays closed when the last one is revoked.
     """
-    from armrace.service.opening import MEMORY, default_place, keyring_of
+    from armrace.service.service import MEMORY, default_place, keyring_of
 
     if action not in _ACTIONS:
         raise InvalidParameter(f"action must be one of {', '.join(_ACTIONS)}; got {action!r}.")
@@ -149,7 +149,7 @@ def check(
     each log is read as it is at one moment, without a lock. The exit code is 1 if something is
     damaged.
     """
-    from armrace.service.opening import MEMORY, is_database
+    from armrace.service.service import MEMORY, is_database
 
     if place == MEMORY or (not is_database(place) and not Path(place).is_file()):
         raise InvalidParameter(f"place must be a file that exists; got {place!r:.100}.")
@@ -179,7 +179,7 @@ def _check(place: str, backup: bool, keys: str | None) -> dict[str, Any]:
 
     from armrace.service.loading import check_store_content
     from armrace.service.log.marks import Marks, marks_path
-    from armrace.service.opening import keyring_of, open_store
+    from armrace.service.service import keyring_of, open_store
     from armrace.simulation.progress import progress_bar
 
     keyring = keyring_of(place, keys, create=False)
@@ -214,7 +214,7 @@ def restore(file: Copy, keys: options.KeysFile = None) -> None:
     """
     from armrace.service.loading import check_store_content
     from armrace.service.log.marks import marks_path
-    from armrace.service.opening import is_database, keyring_of, open_store
+    from armrace.service.service import is_database, keyring_of, open_store
     from armrace.simulation.progress import progress_bar
 
     if is_database(file):
@@ -287,7 +287,7 @@ def upgrade(
     Decisions that were open have other names in the new store: rewards that name them as the old
     service did are refused, so let the windows close first.
     """
-    from armrace.service.opening import is_database
+    from armrace.service.service import is_database
 
     if not is_database(new) and Path(new).exists():
         raise InvalidParameter(f"the new store must not exist; {new} does.")
@@ -305,7 +305,7 @@ def upgrade(
 
 
 def _upgrade(old: str, new: str, keys: str | None, new_keys: str | None, backup: bool) -> Upgraded:
-    from armrace.service.opening import is_database, keyring_of, open_store
+    from armrace.service.service import is_database, keyring_of, open_store
     from armrace.service.upgrade import upgrade_keys, upgrade_store
     from armrace.simulation.progress import progress_bar
 
@@ -320,4 +320,4 @@ def _upgrade(old: str, new: str, keys: str | None, new_keys: str | None, backup:
         closing(open_store(new, keyring)) as store,
         progress_bar("records", None, _SECONDS_FOR_SPEED) as bar,
     ):
-        return upgrade_store(old, store, keyring.store_secret(), backup, bar)
+        return upgrade_store(old, store, keyring, backup, bar)

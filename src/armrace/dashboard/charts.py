@@ -25,7 +25,7 @@ from armrace.reports.charts import (
 )
 from armrace.statistics.proportions import wilson_interval
 from armrace.statistics.scales import Scale
-from armrace_client.answers import Deletion, HistoryView, RulingView
+from armrace_client.answers import DeletionView, HistoryView, RulingView
 
 MISSING = "\N{EN DASH}"
 """Placeholder for a missing value."""
@@ -147,7 +147,7 @@ def traffic_chart(history: HistoryView) -> TimeChart:
 
 def _deletion_signs(history: HistoryView, lines: dict[int, Line], ends: list[int]) -> list[Sign]:
     """One cross for all layers that deleted an arm between two points of its line."""
-    found: dict[tuple[int, int], list[Deletion]] = {}
+    found: dict[tuple[int, int], list[DeletionView]] = {}
     stops = [history.times[place] for place in ends]
     for each in history.deletions:
         arm = history.arms.index(each.arm)

@@ -39,7 +39,6 @@ from armrace_client.answers import (
 )
 from armrace_client.errors import Forbidden
 from armrace_client.operations import (
-    Audit,
     CheckRatio,
     Describe,
     Hold,
@@ -51,6 +50,7 @@ from armrace_client.operations import (
     Release,
     Retract,
     Ruling,
+    RunAudit,
     Void,
 )
 
@@ -79,7 +79,7 @@ async def experiment_content(reading: CachedCalls, caller: Caller, name: str) ->
     view = await reading.call(caller, Describe(name))
     version = view.generation, len(view.arms)  # a history of another shape would not fit the view
     history = await reading.recent(caller, ReadHistory(name), version)
-    audit = await reading.recent(caller, Audit(name), version)
+    audit = await reading.recent(caller, RunAudit(name), version)
     ratio = await reading.recent(caller, CheckRatio(name), version)
     alarms = msgspec.convert(audit["alarms"], list[Alarm])
     charts = [

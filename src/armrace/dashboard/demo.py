@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from armrace.errors import ArmraceError
 from armrace.service.service import Service
-from armrace_client.answers import Decision
+from armrace_client.answers import DecisionAnswer
 from armrace_client.operations import Reward, Visit
 
 EXPERIMENT = "help-answers"
@@ -146,7 +146,7 @@ class _Late(NamedTuple):
     """A reward that is on its way."""
 
     comes: float
-    decision: Decision
+    decision: DecisionAnswer
     value: float
     suspicion: float
 
@@ -183,7 +183,7 @@ class Visitors:
         self._deliver(now)
         self._clock.seconds = now
 
-    def _decide(self, name: str, sources: list[str]) -> list[Decision]:
+    def _decide(self, name: str, sources: list[str]) -> list[DecisionAnswer]:
         if not sources:
             return []
         made = self._service.decide_batch(name, [Visit(source=each) for each in sources])
@@ -210,7 +210,7 @@ class Visitors:
             for each in self._service.actions(EXPERIMENT, most=20)
         )
 
-    def _rate(self, now: float, decision: Decision, source: str) -> None:
+    def _rate(self, now: float, decision: DecisionAnswer, source: str) -> None:
         chance = self._random
         value = float(chance.random() < _ANSWERS[decision.arm])
         delay = min(chance.lognormvariate(-2.5, 0.6), 0.2)

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from armrace.service.engine import Engine
     from armrace.service.keyring import ApiKey, Keyring
     from armrace.service.log import MemoryStore, Store, Transaction
-    from armrace.service.opening import open_service, open_store
-    from armrace.service.service import Service
+    from armrace.service.service import Service, open_service, open_store
 
 __all__ = [
     "ApiKey",

@@ -53,7 +53,6 @@ from armrace.service.loading import (
 from armrace.service.log.marks import Marks, check_mark, marks_path
 from armrace.service.log.store import Store, Transaction
 from armrace.service.operations import HANDLERS
-from armrace.service.operations.handlers import Session, Target
 from armrace.service.work import (
     STORE_ERRORS,
     Command,
@@ -62,7 +61,9 @@ from armrace.service.work import (
     Later,
     LogTime,
     Principal,
+    Session,
     Shard,
+    Target,
     Work,
 )
 from armrace_client.operations import Operation

@@ -24,7 +24,7 @@ from armrace.errors import AlreadyExists, InvalidParameter
 from armrace.limits import Limits, check_number
 from armrace.offline.log import Log, natural_key
 from armrace.service.model.events import Decided, Rewarded
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.generation import uniform_at
 from armrace.service.model.settings import (
     RewardScale,
@@ -136,7 +136,7 @@ class _Importer:
             by="policy" if is_own and drawn.ticket is not None else "editor",
         )
 
-    def _accepts(self, experiment: Experiment, propensity: float | None) -> bool:
+    def _accepts(self, experiment: ExperimentState, propensity: float | None) -> bool:
         """Whether a row that shows the arm that was drawn becomes a decision of the policy."""
         if self._floor is None:
             return True
@@ -145,7 +145,9 @@ class _Importer:
         coin = uniform_at(experiment.settings.seed + _COINS, experiment.head.sequence)
         return coin * propensity < self._floor
 
-    def _expect(self, experiment: Experiment, sequence: int, row: LoggedRow, time: int) -> None:
+    def _expect(
+        self, experiment: ExperimentState, sequence: int, row: LoggedRow, time: int
+    ) -> None:
         due = time if None in (row.time, row.reward_time) else max(time, row.reward_time or 0)
         steps = experiment.scale.steps(row.reward)
         event = Rewarded(due, sequence, steps, None, row.suspicion)

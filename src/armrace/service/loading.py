@@ -14,7 +14,7 @@ from armrace.kernels.compiling import compiling_refused
 from armrace.online import Learner
 from armrace.online.learner import compile_learner
 from armrace.service.background import uncollected
-from armrace.service.log.chain import BEGINNING, Chain, Head, Record, head_of
+from armrace.service.log.chain import BEGINNING, Chain, Head, LogRecord, head_of
 from armrace.service.log.marks import Marks, check_mark
 from armrace.service.log.store import LogEntry, Store, Transaction
 from armrace.service.model.events import (
@@ -27,7 +27,7 @@ from armrace.service.model.events import (
     subject,
     verdicts_in,
 )
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.settings import FIRST_HORIZON, Settings
 from armrace_client.answers import Verdict
 
@@ -78,12 +78,12 @@ def in_parts(items: Iterable[T], size: int) -> Iterator[list[T]]:
         yield part
 
 
-def events_of(part: list[Record]) -> list[tuple[Record, Event]]:
+def events_of(part: list[LogRecord]) -> list[tuple[LogRecord, Event]]:
     """Return records that were verified, each with its event."""
     return list(zip(part, decode_many([record.payload for record in part]), strict=True))
 
 
-def check_subjects(part: list[Record]) -> None:
+def check_subjects(part: list[LogRecord]) -> None:
     """Refuse records that are not found by what they are about, which digests do not cover."""
     for record, event in events_of(part):
         if record.subject != subject(event):
@@ -125,7 +125,7 @@ def compile_policy(settings: Settings) -> None:
 class Replayed(NamedTuple):
     """An experiment that was replayed, and what the replay began with and passed."""
 
-    experiment: Experiment
+    experiment: ExperimentState
     base: int
     """The snapshot that it began with; 0 for the beginning of the log."""
     snapshots: dict[int, bytes]
@@ -142,7 +142,7 @@ class LogReader:
         self._chain = Chain(secret, log)
         self._is_busy = is_busy
 
-    def parts(self, after: Head = BEGINNING, end: int | None = None) -> Iterator[list[Record]]:
+    def parts(self, after: Head = BEGINNING, end: int | None = None) -> Iterator[list[LogRecord]]:
         """Yield records in parts that were checked against the chain.
 
         They are those after ``after`` up to ``end``, by default the last one that there is now.
@@ -172,7 +172,7 @@ class LogReader:
         with self._store.transaction() as transaction:
             return verdicts_in(transaction.find_many(self._log, (ACTIONS,), after))
 
-    def load(self) -> tuple[Experiment, int]:
+    def load(self) -> tuple[ExperimentState, int]:
         """Return the experiment at the end of its log, and its latest snapshot or 0."""
         while True:
             with self._store.transaction() as transaction:
@@ -180,7 +180,7 @@ class LogReader:
                 data = transaction.load_snapshot(self._log, base) if base else None
                 found = transaction.find_many(self._log, (ACTIONS,), base)
                 verdicts, end = verdicts_in(found), transaction.head(self._log)
-            experiment = None if data is None else Experiment.load(data)
+            experiment = None if data is None else ExperimentState.load(data)
             if experiment is not None:
                 experiment.preload(verdicts)
             replayed = self._apply(experiment, verdicts, end.sequence)
@@ -190,12 +190,12 @@ class LogReader:
             # Else the log was rewritten while it was read, as by a failover.
 
     def _apply(
-        self, experiment: Experiment | None, verdicts: Mapping[int, Verdict], end: int | None
-    ) -> Experiment:
+        self, experiment: ExperimentState | None, verdicts: Mapping[int, Verdict], end: int | None
+    ) -> ExperimentState:
         after = BEGINNING if experiment is None else experiment.head
         for part in self.parts(after, end):
             with uncollected():
-                experiment = Experiment.replay(events_of(part), experiment, verdicts)
+                experiment = ExperimentState.replay(events_of(part), experiment, verdicts)
         if experiment is None:
             raise DamagedFile("the log of an experiment is empty.")
         return experiment
@@ -222,7 +222,7 @@ class LogReader:
 
     def _base(
         self, sequences: list[int], ruled: Mapping[int, Verdict]
-    ) -> tuple[int, Experiment | None]:
+    ) -> tuple[int, ExperimentState | None]:
         """Return the latest snapshot that rulings leave valid; 0 and nothing if there is none."""
         first_void = min((each for each in ruled if ruled[each] == "void"), default=None)
         for sequence in reversed(sequences):
@@ -231,7 +231,7 @@ class LogReader:
             with self._store.transaction() as transaction:
                 if sequence not in transaction.snapshots(self._log):
                     continue
-                experiment = Experiment.load(transaction.load_snapshot(self._log, sequence))
+                experiment = ExperimentState.load(transaction.load_snapshot(self._log, sequence))
             made = {each: verdict for each, verdict in ruled.items() if each <= sequence}
             if not experiment.needs_replay(made):
                 return sequence, experiment
@@ -239,7 +239,7 @@ class LogReader:
 
 
 def catch_up(
-    experiment: Experiment, transaction: Transaction, log: int, chain: Chain, most: int
+    experiment: ExperimentState, transaction: Transaction, log: int, chain: Chain, most: int
 ) -> bool:
     """Apply what others have appended to a log; return whether that was possible.
 
@@ -263,7 +263,7 @@ def catch_up(
         return False
     experiment.preload(verdicts)
     with compiling_refused():
-        Experiment.replay(events_of(records), experiment, verdicts)
+        ExperimentState.replay(events_of(records), experiment, verdicts)
     experiment.verdicts = {}
     return True
 
@@ -362,26 +362,26 @@ class _LogCheck:
         counts = experiment.decisions, len(experiment.open), len(self._snapshots)
         return self._end.sequence, 1, 0, *counts
 
-    def _replay(self, experiment: Experiment | None, last: int) -> Experiment | None:
+    def _replay(self, experiment: ExperimentState | None, last: int) -> ExperimentState | None:
         for part in self._read(self._head.sequence, last):
             self._chain.verify(self._head, part)  # before anything else is read from the records
             self._head = head_of(part[-1])
             check_subjects(part)
             self._passed += [record.sequence for record in part if record.subject == ACTIONS]
             with uncollected():
-                experiment = Experiment.replay(events_of(part), experiment, self._verdicts)
+                experiment = ExperimentState.replay(events_of(part), experiment, self._verdicts)
         return experiment
 
-    def _read(self, after: int, last: int) -> Iterator[list[Record]]:
+    def _read(self, after: int, last: int) -> Iterator[list[LogRecord]]:
         if last <= after:
             return iter(())
         return in_parts(self._transaction.read(self._entry.log, after, last - after), PART)
 
-    def _load(self, sequence: int) -> Experiment | None:
+    def _load(self, sequence: int) -> ExperimentState | None:
         """Return a snapshot with what was ruled since; ``None`` if it contradicts that."""
         data = self._transaction.load_snapshot(self._entry.log, sequence)
         try:
-            state = Experiment.load(data)
+            state = ExperimentState.load(data)
         except DamagedFile:
             return None
         later = verdicts_in(r for r in self._actions if r.sequence > sequence)
@@ -390,13 +390,13 @@ class _LogCheck:
         state.preload(later)
         return state
 
-    def _start(self) -> Experiment | None:
+    def _start(self) -> ExperimentState | None:
         """Return the state that a server starts with, from the latest snapshot on."""
         state = self._load(self._snapshots[-1])
         for part in self._read(self._snapshots[-1], self._end.sequence):
-            state = Experiment.replay(events_of(part), state)
+            state = ExperimentState.replay(events_of(part), state)
         return state
 
 
-def _are_same(one: Experiment | None, other: Experiment | None) -> bool:
+def _are_same(one: ExperimentState | None, other: ExperimentState | None) -> bool:
     return one is not None and other is not None and one.save() == other.save()

@@ -19,29 +19,30 @@ from typing import Any
 
 import msgspec
 
-from armrace.errors import DamagedFile, InvalidParameter, StoreFailed, StoreInUse
+from armrace.errors import DamagedFile, InvalidParameter, StoreFailed
 from armrace.files import atomic_path
 from armrace.files.private import check_private
 from armrace.kernels.generics import NO_ARM, Ticket
 from armrace.policies.guarded import Guarded
-from armrace.service.loading import LogReader, in_parts
-from armrace.service.log.chain import BEGINNING, Chain, Head, Record, head_of
-from armrace.service.log.store import Store
+from armrace.service.keyring import Keyring
+from armrace.service.loading import in_parts
+from armrace.service.log.chain import BEGINNING, Chain, Head, LogRecord, head_of
+from armrace.service.log.store import Store, Transaction
 from armrace.service.model import events
-from armrace.service.model.events import By, Event, encode, subject
-from armrace.service.model.experiment import Experiment
-from armrace.service.opening import is_database
-from armrace.service.work import Shard
+from armrace.service.model.experiment import ExperimentState
+from armrace.service.operations.deciding import start_afresh_if_over
+from armrace.service.operations.experiments import first_record
+from armrace.service.service import is_database
+from armrace.service.work import Shard, Work
 from armrace_client.answers import ArmStatus, Verdict
 
 _PART = 5000
-_APPLICATION = 0x61726D72
 _SQLITE_SCHEMAS, _POSTGRES_SCHEMAS = range(1, 4), range(1, 5)
 _MARK = struct.Struct("<8sQ16s")
 _MAGIC = b"armrace1"
 _READ = "SELECT sequence, payload, digest FROM {}records ORDER BY sequence"
 
-Read = Callable[[], Iterator[Record]]
+Read = Callable[[], Iterator[LogRecord]]
 """Reads all records of a store of the first design, from the beginning."""
 
 # --- the events of the first design that have another form now ----------------------------------
@@ -90,7 +91,7 @@ _Earlier = (
     | events.Rewarded
     | _Retracted
     | _Released
-    | events.ArmAdded
+    | events.ArmCreated
     | _ArmChanged
     | events.PhaseChanged
     | events.Ticked
@@ -117,30 +118,26 @@ def _decode(payload: bytes) -> tuple[int, Any]:
 def _sqlite(path: Path, restored: bool) -> Iterator[Read]:
     import apsw
 
+    from armrace.service.log.sqlite import APPLICATION, sqlite_errors
+
     if not path.is_file():
         raise InvalidParameter(f"there is no store {path}.")
-    try:
-        check_private(path)
-        with closing(apsw.Connection(str(path), apsw.SQLITE_OPEN_READWRITE)) as connection:
-            connection.pragma("locking_mode", "exclusive")
-            connection.pragma("query_only", True)
-            kept = path.with_name(path.name + "-wal").exists()
-            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(kept))
-            if connection.pragma("application_id") != _APPLICATION:
-                raise DamagedFile(f"{path} is a database, but not a store of armrace.")
-            if (version := connection.pragma("user_version")) not in _SQLITE_SCHEMAS:
-                raise InvalidParameter(
-                    f"{path} has the schema {version}; only earlier ones, 1 to 3, are upgraded."
-                )
-            if not restored:
-                _check_mark(connection, path.with_name(path.name + "-mark"))
-            yield lambda: (Record(*row) for row in connection.execute(_READ.format("")))
-    except (apsw.BusyError, apsw.LockedError) as error:
-        raise StoreInUse(f"{path} is in use by another process.") from error
-    except (apsw.CorruptError, apsw.NotADBError, apsw.FormatError) as error:
-        raise DamagedFile(f"{path} is damaged or not a database: {error}.") from error
-    except (apsw.Error, OSError) as error:
-        raise StoreFailed(f"{path} cannot be used: {error}.") from error
+    check_private(path)
+    flags = apsw.SQLITE_OPEN_READWRITE
+    with sqlite_errors(path), closing(apsw.Connection(str(path), flags)) as connection:
+        connection.pragma("locking_mode", "exclusive")
+        connection.pragma("query_only", True)
+        kept = path.with_name(path.name + "-wal").exists()
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(kept))
+        if connection.pragma("application_id") != APPLICATION:
+            raise DamagedFile(f"{path} is a database, but not a store of armrace.")
+        if (version := connection.pragma("user_version")) not in _SQLITE_SCHEMAS:
+            raise InvalidParameter(
+                f"{path} has the schema {version}; only earlier ones, 1 to 3, are upgraded."
+            )
+        if not restored:
+            _check_mark(connection, path.with_name(path.name + "-mark"))
+        yield lambda: (LogRecord(*row) for row in connection.execute(_READ.format("")))
 
 
 def _check_mark(connection: Any, path: Path) -> None:
@@ -181,12 +178,12 @@ def _postgres(place: str) -> Iterator[Read]:
                     "4, are upgraded."
                 )
 
-            def read() -> Iterator[Record]:
+            def read() -> Iterator[LogRecord]:
                 with connection.cursor(name="records", binary=True) as cursor:
                     cursor.itersize = _PART
                     cursor.execute(_READ.format("armrace."))
                     for sequence, payload, digest in cursor:
-                        yield Record(sequence, bytes(payload), bytes(digest))
+                        yield LogRecord(sequence, bytes(payload), bytes(digest))
 
             yield read
     except psycopg.Error as error:
@@ -225,26 +222,28 @@ class Upgraded(msgspec.Struct, frozen=True):
 def upgrade_store(
     place: str,
     store: Store,
-    secret: bytes,
+    keyring: Keyring,
     restored: bool = False,
     note: Callable[[float], None] = lambda share: None,
 ) -> Upgraded:
     """Write all experiments of a store of the first design into a new store, which must be empty.
 
     The first one, a file or a database, is only read; ``restored`` says that it is a backup without
-    a high-water mark. If it is damaged, some experiments of the new one may not be whole. ``note``
-    is told the share of the work that is done.
+    a high-water mark. The new one gets all or nothing. ``note`` is told the share of the work that
+    is done.
     """
-    with store.transaction() as transaction:
-        if transaction.logs():
-            raise InvalidParameter("the new store must be empty; it has experiments.")
     logs: dict[int, _NewLog] = {}
     rewards = 0
-    with _postgres(place) if is_database(place) else _sqlite(Path(place), restored) as read:
-        total = sum(1 for _ in _verified(read))  # all of them before anything is written
+    with (
+        _postgres(place) if is_database(place) else _sqlite(Path(place), restored) as read,
+        store.transaction(creates=True) as transaction,
+    ):
+        if transaction.logs():
+            raise InvalidParameter("the new store must be empty; it has experiments.")
+        total = sum(1 for _ in _verified(read))
         for number, experiment, event in _verified(read):
             if isinstance(event, events.Created):
-                logs[experiment] = _NewLog(store, secret, event)
+                logs[experiment] = _NewLog(transaction, keyring, event)
             elif experiment not in logs:
                 raise DamagedFile(f"record {number} is of an experiment that was not created.")
             else:
@@ -252,96 +251,65 @@ def upgrade_store(
             rewards += isinstance(event, events.Rewarded)
             if number % _PART == 0:
                 note(number / total)
-    return Upgraded(len(logs), sum(each.finish() for each in logs.values()), rewards)
+        for each in logs.values():
+            each.work.flush()
+    return Upgraded(len(logs), sum(each.decisions for each in logs.values()), rewards)
 
 
 class _NewLog:
     """The log of one experiment, as it is written."""
 
-    def __init__(self, store: Store, secret: bytes, created: events.Created) -> None:
-        self._store, self._secret = store, secret
-        with store.transaction(creates=True) as transaction:
-            self._log = transaction.create_log(created.tenant, created.name)
-            record = Chain(secret, self._log).link(BEGINNING, encode(created), subject(created))
-            transaction.append(self._log, [record])
-        experiment = Experiment.replay([(record, created)])
+    def __init__(self, transaction: Transaction, keyring: Keyring, created: events.Created) -> None:
+        log, secret = transaction.create_log(created.tenant, created.name), keyring.store_secret()
+        record = first_record(secret, log, created)
+        transaction.append(log, [record])
+        experiment = ExperimentState.replay([(record, created)])
         assert experiment is not None
-        self._shard = Shard(self._log, experiment, secret, 0)
-        self._experiment = experiment
-        self._is_guarded = isinstance(experiment.generation.learner.policy, Guarded)
+        shard = Shard(log, experiment, secret, 0)
+        self.work = Work(shard, transaction, created.time, keyring.signing_keys())
         self._numbers: dict[int, int] = {}
         """The new number of each visit by its old one."""
-        self._waiting: list[Record] = []
+
+    @property
+    def decisions(self) -> int:
+        """How many decisions were made."""
+        return self.work.experiment.decisions
 
     def take(self, sequence: int, event: Any) -> None:
         """Write an event of the first design."""
+        self.work.time = event.time
         if isinstance(event, _Decided):
-            self._numbers[sequence] = self._add(self._decided(event))
-            # The decision that reaches the horizon still belongs to the generation that made it.
-            if self._experiment.is_over:
-                horizon = 2 * self._experiment.generation.horizon
-                reason = "the guessed horizon was reached"
-                self._add(events.StartedAfresh(event.time, horizon, reason))
+            self._numbers[sequence] = self.work.add(self._decided(event))
+            start_afresh_if_over(self.work)
         elif isinstance(event, (events.Rewarded, events.Contradicted)):
             if event.decision not in self._numbers:
                 raise DamagedFile(
                     f"the log speaks of decision {event.decision}, which was not made."
                 )
-            self._add(msgspec.structs.replace(event, decision=self._numbers[event.decision]))
+            self.work.add(msgspec.structs.replace(event, decision=self._numbers[event.decision]))
         elif isinstance(event, _Retracted):
             numbers = [self._numbers[each] for each in event.decisions if each in self._numbers]
             verdict: Verdict = "release" if isinstance(event, _Released) else "retract"
             words = f"{len(numbers)} decisions"
-            self._add(events.Ruled(event.time, verdict, numbers, words, event.reason))
+            self.work.add(events.Ruled(event.time, verdict, numbers, words, event.reason))
         elif isinstance(event, _ArmChanged):
-            self._add(events.ArmChanged(event.time, event.arm, event.status, told=event.told))
+            self.work.add(events.ArmChanged(event.time, event.arm, event.status, told=event.told))
         elif not isinstance(event, _StreamOpened):  # which says nothing now
-            self._add(event)
+            self.work.add(event)
+        if self.work.experiment.head.sequence % _PART == 0:
+            self.work.flush()
 
     def _decided(self, event: _Decided) -> events.Decided:
-        ticket = event.ticket
-        by: By = "policy"
+        experiment, shard, ticket = self.work.experiment, self.work.shard, event.ticket
+        by: events.By = "policy"
         if ticket is None:
             # Decisions of which the policy learned nothing: of a floor, or imported.
-            by = "floor" if self._experiment.settings.floors else "editor"
-        elif self._is_guarded:
-            ticket = _with_inner_arm(ticket, len(self._experiment.generation.places))
-        return events.Decided(
-            event.time,
-            event.arm,
-            ticket,
-            event.taken,
-            event.probability,
-            event.shares,
-            self._shard.hashed(event.unit),
-            self._shard.hashed(event.request),
-            by=by,
-        )
-
-    def _add(self, event: Event) -> int:
-        record = self._shard.chain.link(self._experiment.head, encode(event), subject(event))
-        self._experiment.apply(record, event)
-        self._waiting.append(record)
-        if len(self._waiting) >= _PART:
-            self._flush()
-        return record.sequence
-
-    def _flush(self) -> None:
-        if self._waiting:
-            before = self._waiting[0].sequence - 1
-            with self._store.transaction({self._log: before}) as transaction:
-                transaction.append(self._log, self._waiting)
-            self._waiting = []
-
-    def finish(self) -> int:
-        """Write what is left, and a snapshot; return how many decisions there were."""
-        self._flush()
-        # Replayed once more, with all rulings known from the beginning.
-        experiment, _ = LogReader(self._store, self._log, self._secret).load()
-        last = experiment.head.sequence
-        with self._store.transaction({self._log: last}) as transaction:
-            transaction.save_snapshot(self._log, last, experiment.save())
-        return experiment.decisions
+            by = "floor" if experiment.settings.floors else "editor"
+        elif isinstance(experiment.generation.learner.policy, Guarded):
+            ticket = _with_inner_arm(ticket, len(experiment.generation.places))
+        what = (event.arm, ticket, event.taken, event.probability, event.shares)
+        who = (shard.hashed(event.unit), shard.hashed(event.request))
+        return events.Decided(event.time, *what, *who, by=by)
 
 
 _TURN = -(2**40)

@@ -1,18 +1,26 @@
-"""What operations work on: an experiment within a transaction at some time, and later answers."""
+"""What operations work on, and how they are performed.
+
+An operation works on an experiment within a transaction at some time, on a batch of others, or in
+the background.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
 from time import monotonic_ns, time_ns
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from armrace.errors import ArmraceError, DamagedFile, StoreFailed, StoreInUse
-from armrace.service.keyring import SigningKeys
-from armrace.service.log.chain import Chain, Record
+from armrace.service.keyring import DECISION, SigningKeys, TokenContent
+from armrace.service.log.chain import Chain, LogRecord
 from armrace.service.log.store import Transaction
 from armrace.service.model.events import Actor, Decided, Event, Ticked, encode, subject
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
+from armrace_client.operations import Operation
+
+if TYPE_CHECKING:
+    from armrace.service.engine import Engine
 
 _TOLERATED = 2000
 """A shared clock may differ from the own one by this many milliseconds plus one percent."""
@@ -90,7 +98,9 @@ class KeptRefusal(Exception):
 class Shard:
     """An experiment in memory; the keys of its log are derived from the secret of the store."""
 
-    def __init__(self, log: int, experiment: Experiment, secret: bytes, snapshot_at: int) -> None:
+    def __init__(
+        self, log: int, experiment: ExperimentState, secret: bytes, snapshot_at: int
+    ) -> None:
         self.log = log
         self.experiment = experiment
         self.chain = Chain(secret, log)
@@ -133,7 +143,7 @@ class Work:
         self.late: dict[int, tuple[Decided | None, int | None]] = {}
         """What the log holds of visits that are not open: the decision, and the reward's steps."""
         self._transaction = transaction
-        self._records: list[Record] = []
+        self._records: list[LogRecord] = []
 
     @property
     def actor(self) -> Actor | None:
@@ -153,7 +163,7 @@ class Work:
         self.changes += 1
         self.experiment.advance(self.time)
 
-    def settled(self) -> Experiment:
+    def settled(self) -> ExperimentState:
         """Return the experiment with all visits settled whose window has closed by now."""
         if self.experiment.is_due(self.time):
             before = self.changes
@@ -168,7 +178,7 @@ class Work:
             self._records = []
         return self._transaction
 
-    def swap_in(self, experiment: Experiment, snapshots: dict[int, bytes], base: int) -> None:
+    def swap_in(self, experiment: ExperimentState, snapshots: dict[int, bytes], base: int) -> None:
         """Replace the experiment by one that was replayed, and the snapshots that contradict it.
 
         ``base`` is the snapshot that the replay began with, or 0; it has made ``snapshots``.
@@ -190,3 +200,89 @@ Command = Callable[[Work], Any]
 may be called again if the transaction is given up, so that it must change nothing but the work. If
 it refuses, it raises an :class:`ArmraceError` before it has added an event, or
 :class:`KeptRefusal` if the events that it has added are to be kept."""
+
+
+# --- performing operations --------------------------------------------------------------------
+
+O = TypeVar("O", bound=Operation[Any])  # noqa: E741  # an operation
+OnWork = Callable[[Work, O], Any]
+InSession = Callable[["Session", O], Any]
+Target = tuple[int | str | ArmraceError, Command]
+"""A command with the number or the name of its experiment, or with the error that refuses it."""
+
+
+class Session(NamedTuple):
+    """What an operation works with: the engine, on somebody's behalf."""
+
+    engine: Engine
+    principal: Principal
+
+    def call(self, where: int | str, command: Command) -> Any:
+        """Perform a command on an experiment and return its answer, or raise its refusal."""
+        return self.engine.call(where, command, self.principal)
+
+    def log_of(self, name: str) -> int:
+        """Return the log of an experiment of the tenant."""
+        return self.engine.locate(self.principal.tenant, name)
+
+    def read_token(self, token: object, kind: int = DECISION) -> TokenContent:
+        """Return what the signed name of a decision or a lease says, or refuse a forged one."""
+        return self.engine.keyring.signing_keys().read(self.principal.tenant, token, kind)
+
+
+HANDLERS: dict[type[Operation[Any]], Callable[[Session, Any, Deliver], None]] = {}
+"""What begins to perform operations of each kind, and hands over their outcome."""
+
+
+def on_experiment(kind: type[O]) -> Callable[[OnWork[O]], OnWork[O]]:
+    """Register what an operation does with the experiment that its ``name`` names."""
+
+    def register(run: OnWork[O]) -> OnWork[O]:
+        def begin(session: Session, asked: Any, deliver: Deliver) -> None:
+            engine, principal = session
+            engine.enqueue_one(asked.name, lambda work: run(work, asked), principal, deliver)
+
+        HANDLERS[kind] = begin
+        return run
+
+    return register
+
+
+def in_background(
+    *kinds: type[O], takes_long: bool = True
+) -> Callable[[InSession[O]], InSession[O]]:
+    """Register what operations do in the background; the others do not wait for long ones."""
+
+    def register(run: InSession[O]) -> InSession[O]:
+        def begin(session: Session, asked: Any, deliver: Deliver) -> None:
+            session.engine.in_background(lambda: run(session, asked), deliver, takes_long)
+
+        HANDLERS.update(dict.fromkeys(kinds, begin))
+        return run
+
+    return register
+
+
+def as_batch(
+    kind: type[O],
+    expand: Callable[[Session, O], Sequence[Target]],
+    combine: Callable[[O, list[Any]], Any],
+) -> None:
+    """Register an operation that consists of commands, performed and refused one by one.
+
+    ``combine`` makes the answer of their outcomes.
+    """
+
+    def begin(session: Session, asked: Any, deliver: Deliver) -> None:
+        def answer(outcomes: list[Any]) -> None:
+            # Members have no answer that says that the store has failed. All are sent again.
+            failed = next((each for each in outcomes if isinstance(each, STORE_ERRORS)), None)
+            try:
+                found = failed or combine(asked, outcomes)
+            except ArmraceError as refusal:
+                found = refusal
+            deliver(found)
+
+        session.engine.enqueue(expand(session, asked), session.principal, answer)
+
+    HANDLERS[kind] = begin

@@ -28,7 +28,7 @@ CLOSE = {"Connection": "close"}
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 408: CLOSE, 503: {"Retry-After": "1"}}
 
 
-class Problem(msgspec.Struct, frozen=True):
+class Refusal(msgspec.Struct, frozen=True):
     """What is answered instead of a result."""
 
     code: str
@@ -46,7 +46,7 @@ def headers_of(error: ArmraceError) -> dict[str, str]:
 
 def response_to(error: ArmraceError, more: Mapping[str, str] | None = None) -> Response:
     """Return the answer that says an error, with ``more`` headers."""
-    content = msgspec.json.encode(Problem(error.code, str(error)))
+    content = msgspec.json.encode(Refusal(error.code, str(error)))
     headers = {**headers_of(error), **(more or {})}
     return Response(content, error.status, headers, "application/json")
 

@@ -17,7 +17,7 @@ from msgspec import NODEFAULT, Meta
 from starlette.types import Receive, Scope
 
 from armrace.errors import InvalidParameter
-from armrace.service.http.access import Headers, Problem
+from armrace.service.http.access import Headers, Refusal
 from armrace.service.keyring import DEFAULT_TENANT
 from armrace.service.operations.inspection import FORMATS
 from armrace_client.errors import TooLarge, WrongMedia
@@ -178,7 +178,7 @@ _ALL = (*ENDPOINTS, EVENTS)
 
 def make_document(version: str) -> dict[str, Any]:
     """Return the OpenAPI document of this version of the package."""
-    types = [*(each.answer for each in _ALL), *(each.rest for each in _ALL), Problem]
+    types = [*(each.answer for each in _ALL), *(each.rest for each in _ALL), Refusal]
     schemas, components = msgspec.json.schema_components(
         types, ref_template="#/components/schemas/{name}"
     )

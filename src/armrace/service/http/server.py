@@ -1,28 +1,279 @@
-"""The server process: the application on uvicorn."""
+"""The server process: the application on uvicorn, with limits on connections.
+
+Refusals of connections have the same shape as those of endpoints.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import ipaddress
 import os
 import socket
 import sys
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from resource import RLIM_INFINITY, RLIMIT_NOFILE, getrlimit, setrlimit
+from socket import SO_SNDBUF, SOL_SOCKET
 from typing import Any, NamedTuple
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
-from armrace.errors import InvalidParameter, StoreFailed
-from armrace.service.http.access import TrustedProxies, address_of, is_loopback
-from armrace.service.http.application import Application, Pages, create_application
-from armrace.service.http.connections import PER_ADDRESS, Connection, Crowd
-from armrace.service.http.logs import UVICORN_LOGS, LogLevel, RequestLog
-from armrace.service.opening import default_place, existing_keyring, open_store, without_password
-from armrace.service.service import Service
+from armrace.errors import ArmraceError, InvalidParameter, StoreFailed
+from armrace.service.http.access import (
+    CLOSE,
+    TRUST,
+    TrustedProxies,
+    address_of,
+    is_loopback,
+    response_to,
+)
+from armrace.service.http.application import (
+    UVICORN_LOGS,
+    Application,
+    LogLevel,
+    Pages,
+    RequestLog,
+    create_application,
+)
+from armrace.service.service import (
+    Service,
+    default_place,
+    existing_keyring,
+    open_store,
+    without_password,
+)
+from armrace_client.errors import BadRequest, HeadersTooLarge, Overloaded, TimedOut
+
+PER_ADDRESS = 100
+"""How many connections of one address may be open that have not shown a key."""
+
+_LARGEST_HEAD = 2**16
+"""The bytes of an address with its headers."""
+_SECONDS = 20.0
+"""How long a client may take to send a head or a body, to ask again, or to take an answer in."""
+_SEND_BUFFER = 2**17
+_RESERVED = 100
+"""Places that connections with a key leave to others, so that health is always answered."""
+_TRUST_SECONDS = 60.0
+"""How long a connection is trusted after a request that was granted."""
+_HEALTH = (b"/healthz", b"/readyz")
+_SENTENCE = f"the address and the headers must have at most {_LARGEST_HEAD} bytes."
+
+
+class Crowd:
+    """The connections of a server: how many there may be, and which one has to go for another.
+
+    A connection is trusted if one of its requests was granted within the last minute. Of the
+    others, the oldest that waits for its client is closed when there are too many, in all or of one
+    address that is not of this machine, so that a newcomer always finds a place. If all places are
+    taken by those that are trusted, there are a few more for health.
+    """
+
+    def __init__(self, most: int, per_address: int) -> None:
+        self._most, self._per_address = most, per_address
+        self._trusted: set[Connection] = set()
+        self._strangers: dict[Connection, None] = {}  # in the order of their coming
+        self._by_network: dict[str, dict[Connection, None]] = {}
+
+    def is_full_for(self, connection: Connection) -> bool:
+        """Whether others are answered or trusted in so great a number that this one is refused."""
+        busy = len(connection.tasks) >= self._most
+        return busy or (connection not in self._trusted and len(self._trusted) >= self._most)
+
+    def trust(self, connection: Connection) -> None:
+        """Count a connection among those that are trusted."""
+        if connection not in self._trusted:
+            self.leave(connection)
+            self._trusted.add(connection)
+
+    def admit(self, connection: Connection) -> None:
+        """Count a connection among those that are not trusted, and close one if there are many."""
+        if connection in self._strangers:
+            return
+        self.leave(connection)
+        neighbours = self._by_network.setdefault(connection.network, {})
+        neighbours[connection] = self._strangers[connection] = None
+        # A proxy on this machine speaks for everybody.
+        if len(neighbours) > self._per_address and not is_loopback(connection.network):
+            self._close_one(neighbours)
+        if len(self._strangers) > max(_RESERVED, self._most - len(self._trusted)):
+            self._close_one(self._strangers)
+
+    def leave(self, connection: Connection) -> None:
+        """Count a connection no more."""
+        self._trusted.discard(connection)
+        if connection in self._strangers:
+            del self._strangers[connection]
+            neighbours = self._by_network[connection.network]
+            del neighbours[connection]
+            if not neighbours:
+                del self._by_network[connection.network]
+
+    def _close_one(self, among: dict[Connection, None]) -> None:
+        oldest = next((each for each in among if each.waits_since is not None), None)
+        if oldest is not None:
+            self.leave(oldest)
+            oldest.end()
+
+
+class Connection(HttpToolsProtocol):
+    """A connection whose requests have a limited head, and whose client has to go on.
+
+    What uvicorn would refuse in plain text, too many connections and what is not HTTP, is refused
+    as JSON.
+    """
+
+    def __init__(self, *arguments: Any, crowd: Crowd, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._crowd = crowd
+        self._application = self.app
+        self._cycles: list[RequestResponseCycle] = []
+        self.network = ""
+        self._head_size = 0
+        self._in_message = self._in_body = False
+        self._trusted_until = 0.0
+        self._owed_since: float | None = None
+        """Since when the client has to send something; ``None`` while it waits for an answer."""
+        self._unread_since: float | None = None
+        """Since when the client does not take in what it is sent."""
+
+    @property
+    def waits_since(self) -> float | None:
+        """Since when the service waits for the client; ``None`` if the client waits."""
+        if self._unread_since is not None:
+            return self._unread_since
+        return None if self.flow.read_paused else self._owed_since
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn's
+        super().connection_made(transport)
+        # By default the system keeps megabytes for each client that does not read.
+        transport.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_SNDBUF, _SEND_BUFFER)
+        self._owed_since = time.monotonic()
+        self.network = "" if self.client is None else _network(self.client[0])
+        self._crowd.admit(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._crowd.leave(self)
+        for each in self._cycles:  # uvicorn tells the last one alone
+            each.disconnected = True
+            each.message_event.set()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        if not self._in_message:  # an empty line too, which no parser tells of
+            self._in_message, self._owed_since = True, time.monotonic()
+        self._head_size += len(data)
+        super().data_received(data)
+        if self._head_size > _LARGEST_HEAD and not self.transport.is_closing():
+            self._refuse(HeadersTooLarge(_SENTENCE))
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self.scope[TRUST] = self._trust  # type: ignore[literal-required]  # an extension
+        if not self._in_message:  # it follows another in the same packet
+            self._in_message, self._owed_since = True, time.monotonic()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_body:  # what may follow a body is not kept
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._in_body, self._owed_since = True, time.monotonic()
+        self._head_size = 0
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+        self.app = self._application
+        if size > _LARGEST_HEAD:
+            self.app = response_to(HeadersTooLarge(_SENTENCE), CLOSE)
+        elif self._crowd.is_full_for(self) and self.url.partition(b"?")[0] not in _HEALTH:
+            sentence = "there are more connections than the service takes; ask again later."
+            self.app = response_to(Overloaded(sentence), CLOSE)
+        super().on_headers_complete()
+        self._cycles = [each for each in self._cycles if not each.response_complete]
+        self._cycles.append(self.cycle)
+
+    def on_body(self, body: bytes) -> None:
+        self._head_size = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._in_message = self._in_body = False
+        self._head_size = 0
+        self._owed_since = time.monotonic() if self.cycle.response_complete else None
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        now = time.monotonic()
+        if now > self._trusted_until and not self.transport.is_closing():
+            self._crowd.admit(self)
+        if not self._in_message and self.cycle.response_complete:
+            self._owed_since = now
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._unread_since = time.monotonic()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unread_since = None
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(BadRequest("the request is not valid HTTP."))
+
+    def close_if_late(self, now: float) -> None:
+        """Close the connection if its client does not go on."""
+        if self._unread_since is None and self.transport.is_closing():
+            self._unread_since = now  # what is still to be sent keeps it open
+        since = self.waits_since
+        # A little early, since this is called once a second.
+        if since is None or since > now - 0.93 * _SECONDS:
+            return
+        waits_for_body = self._in_body and not self.cycle.response_started and not self.pipeline
+        if waits_for_body and self._unread_since is None:
+            self._refuse(TimedOut(f"the body must come within {_SECONDS:g} seconds."))
+        else:
+            self.end()
+
+    def end(self) -> None:
+        """Close the connection at once, whether or not its client has read everything."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            self.transport.close()
+
+    def _trust(self) -> None:
+        self._trusted_until = time.monotonic() + _TRUST_SECONDS
+        if not self.transport.is_closing():  # else it would never be counted out
+            self._crowd.trust(self)
+
+    def _refuse(self, error: ArmraceError) -> None:
+        """Answer what no endpoint will see, and close the connection."""
+        response = response_to(error, CLOSE)
+        headers = b"".join(b"%b: %b\r\n" % each for each in response.raw_headers)
+        content = bytes(response.body)
+        self.transport.write(STATUS_LINE[error.status] + headers + b"\r\n" + content)
+        self.transport.close()
+
+
+@lru_cache(4096)
+def _network(address: str) -> str:
+    """Return an address; of IPv6 its network, since who has one has all addresses of it."""
+    found = address_of(address)
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(ipaddress.IPv6Network((found, 64), strict=False))
+    return str(found or address)
+
 
 _GRACE_SECONDS = 10
 _MOST_CONNECTIONS = 2000

@@ -28,7 +28,7 @@ BEGINNING = Head(0, bytes(_SIZE))
 """The end of an empty log; the first record has the sequence number 1."""
 
 
-class Record(NamedTuple):
+class LogRecord(NamedTuple):
     """An event in a store."""
 
     sequence: int
@@ -38,12 +38,12 @@ class Record(NamedTuple):
     """What the record can be found by, if anything; not covered by the digest."""
 
 
-make_record: Callable[[Any], Record] = partial(tuple.__new__, Record)
-"""As ``Record._make``, which takes three times as long."""
+make_record: Callable[[Any], LogRecord] = partial(tuple.__new__, LogRecord)
+"""As ``LogRecord._make``, which takes three times as long."""
 _make_head: Callable[[Any], Head] = partial(tuple.__new__, Head)
 
 
-def head_of(record: Record) -> Head:
+def head_of(record: LogRecord) -> Head:
     """Return the end of a log whose last record this is."""
     return _make_head((record.sequence, record.digest))
 
@@ -56,13 +56,13 @@ class Chain:
         # Copying an object whose key was parsed takes less time than a plain digest.
         self._keyed = hashlib.blake2b(key=key, digest_size=_SIZE)
 
-    def link(self, head: Head, payload: bytes, subject: int | None = None) -> Record:
+    def link(self, head: Head, payload: bytes, subject: int | None = None) -> LogRecord:
         """Return the record that adds ``payload`` to a log that ends in ``head``."""
         digest = self._keyed.copy()
         digest.update(head.digest + payload)
         return make_record((head.sequence + 1, payload, digest.digest(), subject))
 
-    def verify(self, head: Head, records: Iterable[Record]) -> None:
+    def verify(self, head: Head, records: Iterable[LogRecord]) -> None:
         """Refuse records of which one is missing, was changed or is out of place after ``head``."""
         # Local names, because this loop runs once for every record of a long log.
         (last, digest), copy = head, self._keyed.copy

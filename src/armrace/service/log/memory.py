@@ -11,8 +11,8 @@ from functools import partial
 from itertools import chain, islice
 from operator import attrgetter
 
-from armrace.service.log.chain import BEGINNING, Head, Record, head_of
-from armrace.service.log.store import NO_LOGS, CheckedTransaction, LogEntry, Store, Transaction
+from armrace.service.log.chain import BEGINNING, Head, LogRecord, head_of
+from armrace.service.log.store import NO_LOGS, LogEntry, Store, Transaction
 
 _sequence = attrgetter("sequence")
 
@@ -22,15 +22,15 @@ class _Log:
 
     def __init__(self, entry: LogEntry) -> None:
         self.entry = entry
-        self.records: list[Record] = []
-        self.subjects: defaultdict[int, list[Record]] = defaultdict(list)
+        self.records: list[LogRecord] = []
+        self.subjects: defaultdict[int, list[LogRecord]] = defaultdict(list)
         self.snapshots: dict[int, bytes] = {}
 
     @property
     def head(self) -> Head:
         return head_of(self.records[-1]) if self.records else BEGINNING
 
-    def append(self, records: Sequence[Record]) -> None:
+    def append(self, records: Sequence[LogRecord]) -> None:
         self.records.extend(records)
         for record in records:
             if record.subject is not None:
@@ -66,7 +66,7 @@ class MemoryStore(Store):
         pass
 
 
-class _MemoryTransaction(CheckedTransaction):
+class _MemoryTransaction(Transaction):
     def __init__(self, logs: dict[int, _Log], opened: Collection[int], creates: bool) -> None:
         found = ((log, logs.get(log)) for log in opened)
         super().__init__(
@@ -107,24 +107,24 @@ class _MemoryTransaction(CheckedTransaction):
     def _log(self, log: int) -> _Log:
         return self._logs.get(log) or _Log(LogEntry(log, "", ""))
 
-    def read(self, log: int, after: int = 0, most: int | None = None) -> Iterator[Record]:
+    def read(self, log: int, after: int = 0, most: int | None = None) -> Iterator[LogRecord]:
         records = self._log(log).records
         start = bisect_right(records, after, key=_sequence)
         return islice(records, start, None if most is None else start + most)
 
-    def read_many(self, log: int, sequences: Collection[int]) -> Iterator[Record]:
+    def read_many(self, log: int, sequences: Collection[int]) -> Iterator[LogRecord]:
         for sequence in sorted(set(sequences)):
             for record in self.read(log, sequence - 1, 1):
                 if record.sequence == sequence:
                     yield record
 
-    def find_many(self, log: int, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
+    def find_many(self, log: int, subjects: Collection[int], after: int = 0) -> Iterator[LogRecord]:
         known = self._log(log).subjects
         found = chain.from_iterable(known.get(subject, ()) for subject in set(subjects))
         later = (record for record in found if record.sequence > after)
         return iter(sorted(later, key=_sequence))
 
-    def _append(self, log: int, records: Sequence[Record]) -> None:
+    def _append(self, log: int, records: Sequence[LogRecord]) -> None:
         kept = self._logs[log]
         self._undo.append(partial(kept.cut, len(kept.records)))
         kept.append(records)

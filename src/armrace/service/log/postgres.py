@@ -33,7 +33,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from armrace.errors import InvalidParameter, StoreFailed
-from armrace.service.log.chain import BEGINNING, Head, Record, make_record
+from armrace.service.log.chain import BEGINNING, Head, LogRecord, make_record
 from armrace.service.log.store import (
     HEAD,
     NO_LOGS,
@@ -281,7 +281,7 @@ class _PostgresTransaction(SqlTransaction):
         super().__init__({}, False)
         self._connection = connection
         self._known: Mapping[int, int] = NO_LOGS
-        self._news: dict[int, list[Record]] = {}
+        self._news: dict[int, list[LogRecord]] = {}
         self._waiting: list[tuple[int, int, bytes, bytes, int | None]] = []
         """Records of all logs that go to the database with the next statement."""
         self._changed = False
@@ -358,7 +358,7 @@ class _PostgresTransaction(SqlTransaction):
     def time(self) -> int | None:
         return self._time
 
-    def read(self, log: int, after: int = 0, most: int | None = None) -> Iterator[Record]:
+    def read(self, log: int, after: int = 0, most: int | None = None) -> Iterator[LogRecord]:
         left = self.head(log).sequence - after
         if after == self._known.get(log) and len(self._news.get(log, ())) == left:
             return islice(self._news.get(log, ()), most)
@@ -366,7 +366,7 @@ class _PostgresTransaction(SqlTransaction):
             return map(make_record, self._execute(READ, (log, after, most)))
         return self._read_in_pages(log, after, most)
 
-    def _read_in_pages(self, log: int, after: int, most: int | None) -> Iterator[Record]:
+    def _read_in_pages(self, log: int, after: int, most: int | None) -> Iterator[LogRecord]:
         """Read a long log without holding it in memory."""
         self._rest_longer()
         self._cursors += 1  # a name of its own, since several logs may be read at once
@@ -379,7 +379,7 @@ class _PostgresTransaction(SqlTransaction):
         if self._known or self._creates:
             self._execute(_REST_LONGER)
 
-    def _append(self, log: int, records: Sequence[Record]) -> None:
+    def _append(self, log: int, records: Sequence[LogRecord]) -> None:
         self._waiting += [(log, *record) for record in records]
         self._changed = True
 

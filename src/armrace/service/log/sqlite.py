@@ -23,7 +23,7 @@ import apsw
 
 from armrace.errors import DamagedFile, InvalidParameter, StoreFailed, StoreInUse, UnwritableOutput
 from armrace.files.private import check_private, create_private
-from armrace.service.log.chain import BEGINNING, Head, Record, make_record
+from armrace.service.log.chain import BEGINNING, Head, LogRecord, make_record
 from armrace.service.log.marks import Marks
 from armrace.service.log.store import (
     NO_LOGS,
@@ -36,7 +36,7 @@ from armrace.service.log.store import (
 )
 
 # "armr" in ASCII.
-_APPLICATION = 0x61726D72
+APPLICATION = 0x61726D72
 _BACKUP_PAGES = 1000
 _MOST_HEADS = 100_000
 """How many ends of logs are kept in memory; a head takes some 200 bytes."""
@@ -66,7 +66,7 @@ CREATE TABLE snapshots (
     data BLOB NOT NULL,
     PRIMARY KEY (log, sequence)
 ) STRICT;
-PRAGMA application_id = {_APPLICATION};
+PRAGMA application_id = {APPLICATION};
 PRAGMA user_version = {SCHEMA};
 """
 
@@ -106,12 +106,12 @@ class SqliteStore(Store):
         self._heads: dict[int, Head] = {}
         """The ends of logs that were opened to be written and are not deleted."""
         self._secure()
-        with _errors_of(self.path):
+        with sqlite_errors(self.path):
             flags = apsw.SQLITE_OPEN_READWRITE | (0 if read_only else apsw.SQLITE_OPEN_CREATE)
             self._connection = apsw.Connection(str(self.path), flags, vfs)
         self.marks: Marks | None = None
         try:
-            with _errors_of(self.path):
+            with sqlite_errors(self.path):
                 self._prepare(synchronous)
                 self._last = _last(self._connection)
                 if not (read_only and restored):
@@ -155,7 +155,7 @@ class SqliteStore(Store):
             if (pragma("user_version"), pragma("application_id"), tables) == (0, 0, 0):
                 execute(_CREATE)
             execute("COMMIT")
-        if pragma("application_id") != _APPLICATION:
+        if pragma("application_id") != APPLICATION:
             raise DamagedFile(f"{self.path} is a database, but not a store of armrace.")
         check_schema(self.name, pragma("user_version"), of_first_design=range(1, 4))
 
@@ -188,7 +188,7 @@ class SqliteStore(Store):
     def transaction(
         self, logs: Mapping[int, int] = NO_LOGS, *, creates: bool = False
     ) -> Iterator[Transaction]:
-        with self._lock, _errors_of(self.path):
+        with self._lock, sqlite_errors(self.path):
             transaction = self._begin(logs, creates)
             self._interrupted = True
             try:
@@ -234,7 +234,7 @@ class SqliteStore(Store):
         return transaction
 
     def check(self) -> None:
-        with self._lock, _errors_of(self.path):
+        with self._lock, sqlite_errors(self.path):
             found: str = self._connection.execute("PRAGMA integrity_check(1)").get
         if found != "ok":
             raise DamagedFile(f"{self.path} is damaged: {' '.join(found.split())}.")
@@ -332,11 +332,11 @@ class _SqliteTransaction(SqlTransaction):
         super()._delete(log, head)
         self.deletes.append(log)
 
-    def read(self, log: int, after: int = 0, most: int | None = None) -> Iterator[Record]:
+    def read(self, log: int, after: int = 0, most: int | None = None) -> Iterator[LogRecord]:
         limit = -1 if most is None else most  # to SQLite, a negative one is none
         return map(make_record, self._execute(READ, (log, after, limit)))
 
-    def _append(self, log: int, records: Sequence[Record]) -> None:
+    def _append(self, log: int, records: Sequence[LogRecord]) -> None:
         place = self.last.sequence
         self._waiting += [(each, log, *record) for each, record in enumerate(records, place + 1)]
         self.last = Head(place + len(records), records[-1].digest)
@@ -349,7 +349,7 @@ def _last(connection: apsw.Connection, at_most: int = 2**63 - 1) -> Head:
 
 
 @contextmanager
-def _errors_of(path: Path) -> Iterator[None]:
+def sqlite_errors(path: Path) -> Iterator[None]:
     """Turn errors of SQLite into one sentence each."""
     try:
         yield

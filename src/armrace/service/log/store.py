@@ -32,7 +32,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from armrace.errors import AlreadyExists, DamagedFile, InvalidParameter
-from armrace.service.log.chain import BEGINNING, Head, Record, head_of, make_record
+from armrace.service.log.chain import BEGINNING, Head, LogRecord, head_of, make_record
 
 NO_LOGS: Mapping[int, int] = MappingProxyType({})
 """The logs of a transaction that appends nothing."""
@@ -49,7 +49,19 @@ class LogEntry(NamedTuple):
 
 
 class Transaction(ABC):
-    """The right to read, and to append to some logs, until the end of a ``with`` block."""
+    """The right to read, and to append to some logs, until the end of a ``with`` block.
+
+    Each write is checked against the contract before the store performs it.
+
+    Args:
+        heads: the ends of the logs that it may append to: those that it was opened with, if they
+            exist and are not deleted.
+        creates: whether it may create logs.
+    """
+
+    def __init__(self, heads: dict[int, Head], creates: bool) -> None:
+        self.heads = heads
+        self._creates = creates
 
     @abstractmethod
     def logs(self, tenant: str | None = None) -> list[LogEntry]:
@@ -60,22 +72,7 @@ class Transaction(ABC):
         """Return the number of the log of this name that is not deleted, if there is one."""
 
     @abstractmethod
-    def create_log(self, tenant: str, name: str) -> int:
-        """Create a log in a transaction that was opened with ``creates``; return its number.
-
-        The transaction may append to it. No log that is not deleted may have the name.
-        """
-
-    @abstractmethod
-    def delete_log(self, log: int) -> None:
-        """Remove all records but the last and all snapshots of one of the transaction's logs."""
-
-    @abstractmethod
-    def head(self, log: int) -> Head:
-        """Return the end of a log, with what this transaction has appended."""
-
-    @abstractmethod
-    def read(self, log: int, after: int = 0, most: int | None = None) -> Iterator[Record]:
+    def read(self, log: int, after: int = 0, most: int | None = None) -> Iterator[LogRecord]:
         """Yield the records of a log whose sequence number is above ``after``, in order.
 
         Args:
@@ -85,7 +82,7 @@ class Transaction(ABC):
         """
 
     @abstractmethod
-    def read_many(self, log: int, sequences: Collection[int]) -> Iterator[Record]:
+    def read_many(self, log: int, sequences: Collection[int]) -> Iterator[LogRecord]:
         """Yield the records with one of these sequence numbers, in order.
 
         Args:
@@ -94,17 +91,8 @@ class Transaction(ABC):
         """
 
     @abstractmethod
-    def find_many(self, log: int, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
+    def find_many(self, log: int, subjects: Collection[int], after: int = 0) -> Iterator[LogRecord]:
         """Yield the records with one of these subjects, in order; ``after`` as for :meth:`read`."""
-
-    @abstractmethod
-    def append(self, log: int, records: Sequence[Record]) -> None:
-        """Append records, the first of which follows the head.
-
-        Args:
-            log: one of the transaction's logs.
-            records: the records, numbered without gaps.
-        """
 
     @abstractmethod
     def snapshots(self, log: int) -> dict[int, int]:
@@ -114,7 +102,45 @@ class Transaction(ABC):
     def load_snapshot(self, log: int, sequence: int) -> bytes:
         """Return a snapshot of the state of a log after the record ``sequence``."""
 
-    @abstractmethod
+    def time(self) -> int | None:
+        """Return the store's own time in milliseconds, if processes share its clock."""
+        return None
+
+    def head(self, log: int) -> Head:
+        """Return the end of a log, with what this transaction has appended."""
+        return self.heads.get(log) or self._read_head(log)
+
+    def create_log(self, tenant: str, name: str) -> int:
+        """Create a log in a transaction that was opened with ``creates``; return its number.
+
+        The transaction may append to it. No log that is not deleted may have the name.
+        """
+        if not self._creates:
+            raise InvalidParameter("the transaction was not opened to create logs.")
+        if self.find_log(tenant, name) is not None:
+            raise AlreadyExists(f"there is a log named {name!r} of {tenant!r}.")
+        log = self._create(tenant, name)
+        self.heads[log] = BEGINNING
+        return log
+
+    def delete_log(self, log: int) -> None:
+        """Remove all records but the last and all snapshots of one of the transaction's logs."""
+        self._check_open(log)
+        self._delete(log, self.heads.pop(log))
+
+    def append(self, log: int, records: Sequence[LogRecord]) -> None:
+        """Append records, the first of which follows the head.
+
+        Args:
+            log: one of the transaction's logs.
+            records: the records, numbered without gaps.
+        """
+        self._check_open(log)
+        check_continues(self.heads[log], records)
+        if records:
+            self._append(log, records)
+            self.heads[log] = head_of(records[-1])
+
     def save_snapshot(self, log: int, sequence: int, data: bytes) -> None:
         """Keep a snapshot of the state of a log after the record ``sequence``, in place of another.
 
@@ -123,8 +149,9 @@ class Transaction(ABC):
             sequence: the last record that the state includes.
             data: the state as bytes.
         """
+        self._check_open(log)
+        self._save(log, sequence, data)
 
-    @abstractmethod
     def forget_snapshots(self, log: int, sequences: Collection[int]) -> None:
         """Remove snapshots of a log.
 
@@ -132,10 +159,40 @@ class Transaction(ABC):
             log: one of the transaction's logs.
             sequences: the records after which they were saved.
         """
+        self._check_open(log)
+        if sequences:
+            self._forget(log, sequences)
 
-    def time(self) -> int | None:
-        """Return the store's own time in milliseconds, if processes share its clock."""
-        return None
+    def _check_open(self, log: int) -> None:
+        if log not in self.heads:
+            raise InvalidParameter(
+                f"the transaction cannot write to log {log}: it was not opened with that log, or "
+                "the log does not exist or is deleted."
+            )
+
+    @abstractmethod
+    def _read_head(self, log: int) -> Head:
+        """Return the end of a log that is not one of the transaction's."""
+
+    @abstractmethod
+    def _create(self, tenant: str, name: str) -> int:
+        """Add a log to the directory and return its number."""
+
+    @abstractmethod
+    def _delete(self, log: int, head: Head) -> None:
+        """Mark a log as deleted; remove its snapshots and all records before its head."""
+
+    @abstractmethod
+    def _append(self, log: int, records: Sequence[LogRecord]) -> None:
+        """Append records that follow the head."""
+
+    @abstractmethod
+    def _save(self, log: int, sequence: int, data: bytes) -> None:
+        """Keep a snapshot in place of another."""
+
+    @abstractmethod
+    def _forget(self, log: int, sequences: Collection[int]) -> None:
+        """Remove snapshots."""
 
 
 class Store(ABC):
@@ -191,82 +248,7 @@ HEAD = "SELECT sequence, digest FROM records WHERE log = ? ORDER BY sequence DES
 READ = f"{_RECORDS} WHERE log = ? AND sequence > ? ORDER BY sequence LIMIT ?"
 
 
-class CheckedTransaction(Transaction):
-    """A transaction that checks each write against the contract before the store performs it.
-
-    It is given the ends of the logs that it may append to: those that it was opened with, if they
-    exist and are not deleted.
-    """
-
-    def __init__(self, heads: dict[int, Head], creates: bool) -> None:
-        self.heads = heads
-        self._creates = creates
-
-    def head(self, log: int) -> Head:
-        return self.heads.get(log) or self._read_head(log)
-
-    def create_log(self, tenant: str, name: str) -> int:
-        if not self._creates:
-            raise InvalidParameter("the transaction was not opened to create logs.")
-        if self.find_log(tenant, name) is not None:
-            raise AlreadyExists(f"there is a log named {name!r} of {tenant!r}.")
-        log = self._create(tenant, name)
-        self.heads[log] = BEGINNING
-        return log
-
-    def delete_log(self, log: int) -> None:
-        self._check_open(log)
-        self._delete(log, self.heads.pop(log))
-
-    def append(self, log: int, records: Sequence[Record]) -> None:
-        self._check_open(log)
-        check_continues(self.heads[log], records)
-        if records:
-            self._append(log, records)
-            self.heads[log] = head_of(records[-1])
-
-    def save_snapshot(self, log: int, sequence: int, data: bytes) -> None:
-        self._check_open(log)
-        self._save(log, sequence, data)
-
-    def forget_snapshots(self, log: int, sequences: Collection[int]) -> None:
-        self._check_open(log)
-        if sequences:
-            self._forget(log, sequences)
-
-    def _check_open(self, log: int) -> None:
-        if log not in self.heads:
-            raise InvalidParameter(
-                f"the transaction cannot write to log {log}: it was not opened with that log, or "
-                "the log does not exist or is deleted."
-            )
-
-    @abstractmethod
-    def _read_head(self, log: int) -> Head:
-        """Return the end of a log that is not one of the transaction's."""
-
-    @abstractmethod
-    def _create(self, tenant: str, name: str) -> int:
-        """Add a log to the directory and return its number."""
-
-    @abstractmethod
-    def _delete(self, log: int, head: Head) -> None:
-        """Mark a log as deleted; remove its snapshots and all records before its head."""
-
-    @abstractmethod
-    def _append(self, log: int, records: Sequence[Record]) -> None:
-        """Append records that follow the head."""
-
-    @abstractmethod
-    def _save(self, log: int, sequence: int, data: bytes) -> None:
-        """Keep a snapshot in place of another."""
-
-    @abstractmethod
-    def _forget(self, log: int, sequences: Collection[int]) -> None:
-        """Remove snapshots."""
-
-
-class SqlTransaction(CheckedTransaction):
+class SqlTransaction(Transaction):
     """A transaction of a database; a ``?`` in a query stands for a value."""
 
     NOT_DELETED: ClassVar[str]
@@ -322,11 +304,11 @@ class SqlTransaction(CheckedTransaction):
     def _read_head(self, log: int) -> Head:
         return next((Head(*row) for row in self._execute(HEAD, (log,))), BEGINNING)
 
-    def read_many(self, log: int, sequences: Collection[int]) -> Iterator[Record]:
+    def read_many(self, log: int, sequences: Collection[int]) -> Iterator[LogRecord]:
         query = f"{_RECORDS} WHERE log = ? AND sequence {self.AMONG} ORDER BY sequence"
         return map(make_record, self._execute(query, (log, self._array(sequences))))
 
-    def find_many(self, log: int, subjects: Collection[int], after: int = 0) -> Iterator[Record]:
+    def find_many(self, log: int, subjects: Collection[int], after: int = 0) -> Iterator[LogRecord]:
         query = (
             f"{_RECORDS}{self.BY_SUBJECT} WHERE log = ? AND subject {self.AMONG} AND sequence > ? "
             "ORDER BY sequence"
@@ -356,7 +338,7 @@ class SqlTransaction(CheckedTransaction):
         self._change(query, (log, self._array(sequences)))
 
 
-def check_continues(head: Head, records: Sequence[Record]) -> None:
+def check_continues(head: Head, records: Sequence[LogRecord]) -> None:
     """Refuse records that are not numbered from the head on."""
     for expected, record in enumerate(records, head.sequence + 1):
         if record.sequence != expected:

@@ -14,7 +14,7 @@ import msgspec
 
 from armrace.errors import DamagedFile
 from armrace.kernels.generics import Ticket
-from armrace.service.log.chain import Record
+from armrace.service.log.chain import LogRecord
 from armrace_client.answers import ArmStatus, Phase, Verdict
 
 Verdicts = dict[int, Verdict]
@@ -102,7 +102,7 @@ class HoldChanged(_Event, frozen=True, tag=4, gc=False):
     actor: Actor | None = None
 
 
-class ArmAdded(_Event, frozen=True, tag=5, gc=False):
+class ArmCreated(_Event, frozen=True, tag=5, gc=False):
     """A new arm came after the existing ones."""
 
     arm: str
@@ -170,7 +170,7 @@ class Deleted(_Event, frozen=True, tag=12, gc=False):
 
 
 _Action = (
-    Created | Ruled | HoldChanged | ArmAdded | ArmChanged | PhaseChanged | StartedAfresh | Deleted
+    Created | Ruled | HoldChanged | ArmCreated | ArmChanged | PhaseChanged | StartedAfresh | Deleted
 )
 Event = Decided | Rewarded | Ticked | Contradicted | LeaseGranted | _Action
 
@@ -207,7 +207,7 @@ def subject(event: Event) -> int | None:
     return event.decision if isinstance(event, Rewarded) else ACTIONS
 
 
-def verdicts_in(records: Iterable[Record]) -> Verdicts:
+def verdicts_in(records: Iterable[LogRecord]) -> Verdicts:
     """Return the last ruling about each visit among the records of a log."""
     found: Verdicts = {}
     for event in decode_many([each.payload for each in records if each.subject == ACTIONS]):

@@ -8,8 +8,8 @@ are settled when the window closes.
 
 A ruling concerns visits that may have been learned already. The replay therefore takes *verdicts*
 in advance: what later events of the log say about a visit. They are collected before a log is
-replayed. :meth:`Experiment.needs_replay` tells whether a new ruling contradicts the state, in which
-case the log must be replayed from a snapshot that it leaves valid.
+replayed. :meth:`ExperimentState.needs_replay` tells whether a new ruling contradicts the state, in
+which case the log must be replayed from a snapshot that it leaves valid.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import msgspec
 
 from armrace.errors import DamagedFile, InvalidParameter
 from armrace.kernels.generics import is_restrictable
-from armrace.service.log.chain import BEGINNING, Head, Record, head_of
+from armrace.service.log.chain import BEGINNING, Head, LogRecord, head_of
 from armrace.service.model import events
-from armrace.service.model.generation import Drawn, Generation, GenerationData, uniform_at
+from armrace.service.model.generation import DrawnArm, Generation, GenerationData, uniform_at
 from armrace.service.model.history import FIRST_BUCKET, Audits, History
 from armrace.service.model.settings import FIRST_HORIZON, Settings, read_settings
-from armrace.service.model.visits import ArmTotals, Holds, OpenVisits, Sources, Totals, Visit
+from armrace.service.model.visits import ArmTotals, Holds, OpenVisits, Sources, Totals, VisitState
 from armrace_client.answers import ArmStatus, Phase, StandingHold, Verdict
 
 _FORMAT = 2
@@ -62,15 +62,15 @@ class _Data(msgspec.Struct, frozen=True, array_like=True):
     decisions: int
     conflicts: int
     totals: list[ArmTotals]
-    open: list[Visit]
-    voided: list[Visit]
+    open: list[VisitState]
+    voided: list[VisitState]
     leases: dict[int, LeaseState]
     holds: list[StandingHold]
     history: History
     sources: Sources
 
 
-class Experiment:
+class ExperimentState:
     """The state of one experiment, and the end of the log up to which it is replayed."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Experiment:
         self.conflicts = 0
         """How many rewards were refused because their visit had another one."""
         self.open = OpenVisits()
-        self.voided: dict[int, Visit] = {}
+        self.voided: dict[int, VisitState] = {}
         """Visits that count as never made; while their window is open, rewards may still come."""
         self.leases: dict[int, LeaseState] = {}
         self.holds = Holds(self.settings.quarantine)
@@ -114,10 +114,10 @@ class Experiment:
     @classmethod
     def replay(
         cls,
-        records: Iterable[tuple[Record, events.Event]],
-        experiment: Experiment | None = None,
+        records: Iterable[tuple[LogRecord, events.Event]],
+        experiment: ExperimentState | None = None,
         verdicts: Mapping[int, Verdict] | None = None,
-    ) -> Experiment | None:
+    ) -> ExperimentState | None:
         """Apply verified records, from the beginning of a log or to an experiment; return it.
 
         The verdicts are what is ruled about visits in these records or later.
@@ -134,7 +134,7 @@ class Experiment:
 
     # --- applying events ------------------------------------------------------------------
 
-    def apply(self, record: Record, event: events.Event) -> None:
+    def apply(self, record: LogRecord, event: events.Event) -> None:
         """Apply the next event of the log."""
         time = event.time
         if time < self.time:
@@ -157,7 +157,7 @@ class Experiment:
                 self._ruled(event)
             case events.HoldChanged():
                 self.holds.take(event)
-            case events.ArmAdded():
+            case events.ArmCreated():
                 self._arm_added(event)
             case events.ArmChanged():
                 self._arm_changed(event)
@@ -205,11 +205,11 @@ class Experiment:
         """Whether there are visits to settle by ``time``."""
         return self.open.oldest_time + self.window <= time
 
-    def is_closed(self, visit: Visit, time: int) -> bool:
+    def is_closed(self, visit: VisitState, time: int) -> bool:
         """Whether the window of a visit has closed by ``time``."""
         return visit.time + self.window <= time
 
-    def find(self, sequence: int) -> Visit | None:
+    def find(self, sequence: int) -> VisitState | None:
         """Return a visit whose window may be open, voided or not."""
         return self.open.get(sequence) or self.voided.get(sequence)
 
@@ -225,7 +225,7 @@ class Experiment:
             generation.note_taken(event.taken)
         elif ticket is not None:
             number, ticket = generation.assign(ticket, event.taken, event.lease > 0)
-        visit = Visit(
+        visit = VisitState(
             sequence,
             event.time,
             event.arm,
@@ -298,7 +298,7 @@ class Experiment:
         learns = verdict == "release"
         return self.is_immediate and visit.steps is not None and visit.learned != learns
 
-    def _arm_added(self, event: events.ArmAdded) -> None:
+    def _arm_added(self, event: events.ArmCreated) -> None:
         self.index_of[event.arm] = len(self.arms)
         self.arms.append(event.arm)
         self.statuses.append("active")
@@ -351,7 +351,7 @@ class Experiment:
         """Whether the policy goes on without an arm."""
         return self.generation.learner.policy.loses_arms
 
-    def draw(self, indices: list[int] | None) -> Drawn:
+    def draw(self, indices: list[int] | None) -> DrawnArm:
         """Draw an arm, of those that :meth:`eligible_indices` returned, for the next decision.
 
         This changes nothing but the random stream.
@@ -397,7 +397,7 @@ class Experiment:
             )
         return sorted(allowed)
 
-    def frozen(self) -> Experiment:
+    def frozen(self) -> ExperimentState:
         """Return the experiment as it is now, to be shown while this one goes on.
 
         It shares the open visits and the sources, which must not be looked at.
@@ -431,7 +431,7 @@ class Experiment:
         return _digest(content) + content
 
     @classmethod
-    def load(cls, content: bytes) -> Experiment:
+    def load(cls, content: bytes) -> ExperimentState:
         """Return an experiment that goes on exactly like the one that was saved."""
         data = _read(content)
         # Not by ``__init__``, which would start a learner only to throw it away.

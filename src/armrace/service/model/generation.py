@@ -25,7 +25,7 @@ from armrace.errors import DamagedFile
 from armrace.kernels.generics import Ticket
 from armrace.online import Decision, Learner
 from armrace.service.model.settings import RewardScale, Settings
-from armrace.service.model.visits import Visit
+from armrace.service.model.visits import VisitState
 
 _SEED_STEP = 1_000_003
 """Seeds of consecutive generations differ by this; any number that makes them differ would do."""
@@ -43,7 +43,7 @@ class GenerationData(msgspec.Struct, frozen=True, array_like=True):
     learner: bytes
 
 
-class Drawn(NamedTuple):
+class DrawnArm(NamedTuple):
     """An arm that was drawn, and all that its event must carry."""
 
     arm: int
@@ -126,7 +126,7 @@ class Generation:
 
     def draw(
         self, floors: dict[int, float], eligible: list[int] | None, arms: int, uniform: float
-    ) -> Drawn:
+    ) -> DrawnArm:
         """Draw an arm and change nothing but the learner's random stream.
 
         Only the places in ``eligible`` may be chosen, ``None`` for all of the learner's; ``floors``
@@ -142,7 +142,7 @@ class Generation:
             if arms <= _MOST_SHARES:
                 shares = np.asarray(weights, dtype=_SHARE).tobytes()
         if place is not None:
-            return Drawn(place, None, 0, known, shares)
+            return DrawnArm(place, None, 0, known, shares)
         self._skip()
         ticket, taken = self.learner.draw(eligible)
         self._taken = self._skipped = taken
@@ -153,7 +153,7 @@ class Generation:
         elif floors:
             own = (1.0 - math.fsum(floors.values())) * known
             known = min(floors.get(place, 0.0) + own, 1.0)
-        return Drawn(place, ticket, taken, known, shares)
+        return DrawnArm(place, ticket, taken, known, shares)
 
     def _weights(self, floors: dict[int, float], arms: int) -> Sequence[float] | np.ndarray:
         """Return the probability of every arm of the experiment, floors included."""
@@ -170,7 +170,7 @@ class Generation:
             self.learner.skip_to(self._taken)
             self._skipped = self._taken
 
-    def learn(self, visit: Visit, steps: int | None) -> None:
+    def learn(self, visit: VisitState, steps: int | None) -> None:
         """Learn a reward on the grid, or drop the decision if there is none."""
         ticket = visit.ticket
         if ticket is None or visit.generation != self.number:

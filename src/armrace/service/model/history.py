@@ -23,7 +23,7 @@ from armrace_client.operations import AUDIT_LEVEL
 if TYPE_CHECKING:
     from armrace.online import Learner
     from armrace.service.model.events import Ruled
-    from armrace.service.model.experiment import Experiment
+    from armrace.service.model.experiment import ExperimentState
 
 FIRST_BUCKET = 1000
 _MOST_POINTS, _LEAST_POINTS, _MOST_COUNTS = 240, 48, 24_000
@@ -62,7 +62,7 @@ class History(msgspec.Struct, array_like=True):
     audited: int = 0
     """How many decisions there were at the last audit."""
 
-    def catch_up(self, experiment: Experiment, time: int) -> None:
+    def catch_up(self, experiment: ExperimentState, time: int) -> None:
         """Make the points that are due at ``time``, before the event of that time is applied."""
         self._add_point(experiment, self.due)
         reached = time - (time - self.start) % self.bucket
@@ -71,7 +71,7 @@ class History(msgspec.Struct, array_like=True):
         # Buckets may have become longer meanwhile.
         self.due = time - (time - self.start) % self.bucket + self.bucket
 
-    def _add_point(self, experiment: Experiment, time: int) -> None:
+    def _add_point(self, experiment: ExperimentState, time: int) -> None:
         experiment.settle_until(time)
         point = point_of(experiment, time)
         last = self.points[-1] if self.points else None
@@ -152,7 +152,7 @@ class Audits:
             audit.result()
 
 
-def point_of(experiment: Experiment, time: int, is_audited: bool = False) -> Point:
+def point_of(experiment: ExperimentState, time: int, is_audited: bool = False) -> Point:
     """Return the totals of an experiment now, if wanted with a fresh audit."""
     arms, learner = experiment.totals.arms, experiment.generation.learner
     learned, steps = zip(*(each.learned(experiment.missing) for each in arms), strict=True)

@@ -9,14 +9,14 @@ from itertools import zip_longest
 
 import msgspec
 
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.history import Point, point_of
 from armrace.service.model.settings import GRID
 from armrace.service.model.visits import DAY, ArmTotals, SourceCounts, SourceDay
 from armrace.statistics.distributions import chi_square_tail
 from armrace_client.answers import (
     ArmSummary,
-    Deletion,
+    DeletionView,
     ExperimentHealth,
     ExperimentView,
     HistoryView,
@@ -40,12 +40,12 @@ _IMMEDIATE = (
 )
 
 
-def head_text(experiment: Experiment) -> str:
+def head_text(experiment: ExperimentState) -> str:
     """Return the end of the log of an experiment as text, by which a state can be referred to."""
     return f"{experiment.head.sequence}-{experiment.head.digest.hex()[:16]}"
 
 
-def view_of(experiment: Experiment, opened: int | None = None) -> ExperimentView:
+def view_of(experiment: ExperimentState, opened: int | None = None) -> ExperimentView:
     """Return the state of an experiment, or of a frozen one, with how many visits were open."""
     settings = msgspec.to_builtins(experiment.settings)
     del settings["seed"]  # with the seed, decisions can be predicted
@@ -67,12 +67,12 @@ def view_of(experiment: Experiment, opened: int | None = None) -> ExperimentView
     )
 
 
-def _mean(experiment: Experiment, totals: ArmTotals) -> float | None:
+def _mean(experiment: ExperimentState, totals: ArmTotals) -> float | None:
     learned, steps = totals.learned(experiment.missing)
     return experiment.scale.reward(steps / learned) if learned else None
 
 
-def _arms(experiment: Experiment) -> list[ArmSummary]:
+def _arms(experiment: ExperimentState) -> list[ArmSummary]:
     weights = experiment.generation.learner.distribution()
     named = zip(experiment.arms, experiment.statuses, experiment.totals.arms, strict=True)
     return [
@@ -90,7 +90,7 @@ def _arms(experiment: Experiment) -> list[ArmSummary]:
     ]
 
 
-def _layers(experiment: Experiment) -> list[LayerView]:
+def _layers(experiment: ExperimentState) -> list[LayerView]:
     scale, places, found = experiment.scale, experiment.generation.places, []
     for view in experiment.generation.learner.inspect():
         fields = msgspec.structs.asdict(view) | {"arm": experiment.arms[places[view.arm]]}
@@ -101,7 +101,7 @@ def _layers(experiment: Experiment) -> list[LayerView]:
     return found
 
 
-def history_of(experiment: Experiment, time: int) -> HistoryView:
+def history_of(experiment: ExperimentState, time: int) -> HistoryView:
     """Return the history of an experiment up to ``time``."""
     history, scale = experiment.history, experiment.scale
     now = point_of(experiment, time, is_audited=True)
@@ -138,11 +138,11 @@ def _by_arm(counts: Iterable[list[int]]) -> list[list[int]]:
     return [list(each) for each in zip_longest(*counts, fillvalue=0)]
 
 
-def _deletions(experiment: Experiment, points: list[Point]) -> list[Deletion]:
+def _deletions(experiment: ExperimentState, points: list[Point]) -> list[DeletionView]:
     own = [point for point in points if point.generation == experiment.generation.number]
     places = experiment.generation.places
     found = [
-        Deletion(
+        DeletionView(
             layer,
             experiment.arms[places[arm]],
             by,
@@ -154,7 +154,7 @@ def _deletions(experiment: Experiment, points: list[Point]) -> list[Deletion]:
     return sorted(found, key=lambda each: (each.round, each.layer))
 
 
-def sources_of(experiment: Experiment, time: int) -> list[SourceView]:
+def sources_of(experiment: ExperimentState, time: int) -> list[SourceView]:
     """Return the sources of an experiment in the order in which they came."""
     sources, final = experiment.sources, time - experiment.window
 
@@ -166,7 +166,7 @@ def sources_of(experiment: Experiment, time: int) -> list[SourceView]:
     return found + ([view(None, sources.others, True)] if sources.others.days else [])
 
 
-def _day(experiment: Experiment, number: int, day: SourceDay, final: int) -> SourceDayView:
+def _day(experiment: ExperimentState, number: int, day: SourceDay, final: int) -> SourceDayView:
     count = day.counted + day.quarantined + day.retracted
     date = datetime.fromtimestamp(number * DAY / 1000, UTC).date().isoformat()
     return SourceDayView(
@@ -180,7 +180,7 @@ def _day(experiment: Experiment, number: int, day: SourceDay, final: int) -> Sou
     )
 
 
-def health_of(experiment: Experiment, time: int) -> ExperimentHealth:
+def health_of(experiment: ExperimentState, time: int) -> ExperimentHealth:
     """Return an experiment at a glance."""
     points, totals = experiment.history.points, experiment.totals.arms
     past = points[-_RECENT].decisions if len(points) >= _RECENT else []
@@ -204,7 +204,7 @@ def health_of(experiment: Experiment, time: int) -> ExperimentHealth:
     )
 
 
-def ratio_of(experiment: Experiment) -> RatioCheck:
+def ratio_of(experiment: ExperimentState) -> RatioCheck:
     """Compare how often arms were chosen with the sums of their published probabilities."""
     arms = experiment.totals.arms
     rows = [

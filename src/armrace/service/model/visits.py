@@ -28,7 +28,7 @@ _STANDINGS: dict[Verdict, Standing] = {
 }
 
 
-class Visit(msgspec.Struct, array_like=True, gc=False):
+class VisitState(msgspec.Struct, array_like=True, gc=False):
     """A visit whose decision can still be rewarded."""
 
     sequence: int
@@ -71,23 +71,23 @@ class Visit(msgspec.Struct, array_like=True, gc=False):
 class OpenVisits:
     """Open visits by sequence number, by unit and by request, the oldest first."""
 
-    def __init__(self, visits: Iterable[Visit] = ()) -> None:
+    def __init__(self, visits: Iterable[VisitState] = ()) -> None:
         self.oldest_time: float = _NEVER
         """When the oldest open visit began; infinite if there is none."""
-        self._order: deque[Visit] = deque()
-        self._by_sequence: dict[int, Visit] = {}
-        self._by_unit: dict[bytes, Visit] = {}
-        self._by_request: dict[bytes, Visit] = {}
+        self._order: deque[VisitState] = deque()
+        self._by_sequence: dict[int, VisitState] = {}
+        self._by_unit: dict[bytes, VisitState] = {}
+        self._by_request: dict[bytes, VisitState] = {}
         for visit in visits:
             self.add(visit)
 
     def __len__(self) -> int:
         return len(self._order)
 
-    def __iter__(self) -> Iterator[Visit]:
+    def __iter__(self) -> Iterator[VisitState]:
         return iter(self._order)
 
-    def add(self, visit: Visit) -> None:
+    def add(self, visit: VisitState) -> None:
         """Add a visit, which must be later than all others."""
         if not self._order:
             self.oldest_time = visit.time
@@ -98,19 +98,19 @@ class OpenVisits:
         if visit.request is not None:
             self._by_request[visit.request] = visit
 
-    def get(self, sequence: int) -> Visit | None:
+    def get(self, sequence: int) -> VisitState | None:
         """Return the open visit with this sequence number, if there is one."""
         return self._by_sequence.get(sequence)
 
-    def of_unit(self, unit: bytes) -> Visit | None:
+    def of_unit(self, unit: bytes) -> VisitState | None:
         """Return the latest open visit of a unit, if there is one."""
         return self._by_unit.get(unit)
 
-    def of_request(self, request: bytes) -> Visit | None:
+    def of_request(self, request: bytes) -> VisitState | None:
         """Return the open visit that a request led to, if there is one."""
         return self._by_request.get(request)
 
-    def pop_before(self, time: int) -> Visit | None:
+    def pop_before(self, time: int) -> VisitState | None:
         """Remove and return the oldest visit if it began at ``time`` or before."""
         if self.oldest_time > time:
             return None
@@ -232,7 +232,7 @@ class Totals:
         for totals, expected in zip(self._arms, sums.tolist(), strict=True):
             totals.expected = expected
 
-    def count_closed(self, visit: Visit) -> None:
+    def count_closed(self, visit: VisitState) -> None:
         """Count a visit whose window has closed."""
         totals, steps = self._arms[visit.arm], visit.counted_steps
         totals.closed += 1
@@ -304,7 +304,7 @@ class Sources(msgspec.Struct, array_like=True):
         """Count a visit that said where it comes from."""
         self.of(source).day(time // DAY).visits += 1
 
-    def count(self, visit: Visit, time: int) -> None:
+    def count(self, visit: VisitState, time: int) -> None:
         """Count the reward of a visit that came at ``time``."""
         assert visit.steps is not None
         counts, standing = self.of(visit.source), visit.standing
@@ -313,7 +313,7 @@ class Sources(msgspec.Struct, array_like=True):
         day.steps += visit.steps
         setattr(day, standing, getattr(day, standing) + 1)
 
-    def move(self, visit: Visit, before: Standing) -> None:
+    def move(self, visit: VisitState, before: Standing) -> None:
         """Count a reward that has come by its new standing."""
         after = visit.standing
         if visit.steps is None or after == before:

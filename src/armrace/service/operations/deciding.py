@@ -31,19 +31,18 @@ from armrace.service.model.events import (
     StartedAfresh,
     verdicts_in,
 )
-from armrace.service.model.experiment import Experiment, LeaseState
+from armrace.service.model.experiment import ExperimentState, LeaseState
 from armrace.service.model.generation import uniform_at
 from armrace.service.model.settings import check_label, check_labels
-from armrace.service.model.visits import Visit
-from armrace.service.operations.handlers import Session, Target, as_batch, on_experiment
-from armrace.service.work import KeptRefusal, Work
+from armrace.service.model.visits import VisitState
+from armrace.service.work import KeptRefusal, Session, Target, Work, as_batch, on_experiment
 from armrace_client import answers
 from armrace_client.leases import Draws, integer_weights
 from armrace_client.operations import (
     Decide,
     DecideBatch,
     LeasedVisit,
-    Record,
+    RecordDecision,
     Report,
     Reward,
     RewardBatch,
@@ -62,7 +61,7 @@ _STATUSES: dict[str, Any] = {
 
 
 @on_experiment(Decide)
-def decide(work: Work, asked: Decide) -> answers.Decision:
+def decide(work: Work, asked: Decide) -> answers.DecisionAnswer:
     """Make a decision, or return the open one of the same request or unit."""
     experiment = work.experiment
     unit, request = _check_identifiers(work, asked)
@@ -93,7 +92,7 @@ def _check_running(work: Work) -> None:
 
 
 def _check_identifiers(
-    work: Work, asked: Decide | Record | LeasedVisit
+    work: Work, asked: Decide | RecordDecision | LeasedVisit
 ) -> tuple[bytes | None, bytes | None]:
     """Return what the log holds of the unit and the request of a visit, or refuse them."""
     if asked.unit is None and asked.request is None:
@@ -104,7 +103,7 @@ def _check_identifiers(
     return work.shard.hashed(asked.unit), work.shard.hashed(asked.request)
 
 
-def _check_origin(asked: Decide | Record | LeasedVisit | Reward) -> dict[str, str] | None:
+def _check_origin(asked: Decide | RecordDecision | LeasedVisit | Reward) -> dict[str, str] | None:
     """Refuse a source or labels that are not valid; return the labels."""
     if asked.source is not None:
         check_label("source", asked.source)
@@ -116,7 +115,7 @@ def _find_open(
     request: bytes | None,
     unit: bytes | None = None,
     eligible: list[str] | None = None,
-) -> Visit | None:
+) -> VisitState | None:
     """Return the open visit of a request, or that of a unit whose arm may be shown again."""
     experiment = work.experiment
     if request is not None:
@@ -130,14 +129,14 @@ def _find_open(
     return found if may_show and experiment.statuses[found.arm] == "active" else None
 
 
-def find_arm(experiment: Experiment, arm: str) -> int:
+def find_arm(experiment: ExperimentState, arm: str) -> int:
     """Return the index of an arm by its name."""
     if arm not in experiment.index_of:
         raise UnknownName.among("arm", str(arm)[:100], experiment.arms)
     return experiment.index_of[arm]
 
 
-def _add(work: Work, event: Decided) -> answers.Decision:
+def _add(work: Work, event: Decided) -> answers.DecisionAnswer:
     made = work.experiment.open.get(work.add(event))
     assert made is not None
     answer = _answer(work, made, repeated=False)
@@ -152,19 +151,19 @@ def start_afresh_if_over(work: Work) -> None:
         work.add(StartedAfresh(work.time, horizon, "the guessed horizon was reached"))
 
 
-def _token_of(work: Work, sequence: int, made: Visit | Decided) -> TokenContent:
+def _token_of(work: Work, sequence: int, made: VisitState | Decided) -> TokenContent:
     closes = made.time + work.experiment.window
     return TokenContent(work.shard.log, sequence, made.arm, closes)
 
 
-def _answer(work: Work, made: Visit, repeated: bool) -> answers.Decision:
+def _answer(work: Work, made: VisitState, repeated: bool) -> answers.DecisionAnswer:
     name = work.keys.sign(work.experiment.tenant, _token_of(work, made.sequence, made))
     arm = work.experiment.arms[made.arm]
-    return answers.Decision(name, work.experiment.name, arm, made.probability, repeated)
+    return answers.DecisionAnswer(name, work.experiment.name, arm, made.probability, repeated)
 
 
-@on_experiment(Record)
-def record(work: Work, asked: Record) -> answers.Decision:
+@on_experiment(RecordDecision)
+def record(work: Work, asked: RecordDecision) -> answers.DecisionAnswer:
     """Record a decision of somebody else; the policy learns what it can without bias."""
     experiment = work.experiment
     unit, request = _check_identifiers(work, asked)
@@ -334,7 +333,7 @@ def take_lease(work: Work, asked: TakeLease) -> answers.Lease:
     return answers.Lease(token, experiment.name, arms, *terms)
 
 
-def _probabilities(experiment: Experiment) -> list[float]:
+def _probabilities(experiment: ExperimentState) -> list[float]:
     """Return the probability of every arm, floors included; 0 for those that may not be chosen."""
     own = experiment.generation.learner.distribution()
     floors = experiment.floors_among(None)

@@ -10,10 +10,10 @@ import msgspec
 from armrace.errors import AlreadyExists, InvalidParameter, NotRunning
 from armrace.online.arguments import check_horizon
 from armrace.service.loading import compile_policy
-from armrace.service.log.chain import BEGINNING, Chain
+from armrace.service.log.chain import BEGINNING, Chain, LogRecord
 from armrace.service.log.store import Transaction
 from armrace.service.model import events
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.settings import (
     Settings,
     check_arm_count,
@@ -24,8 +24,7 @@ from armrace.service.model.settings import (
 )
 from armrace.service.model.views import view_of
 from armrace.service.operations.deciding import find_arm
-from armrace.service.operations.handlers import Session, in_background, on_experiment
-from armrace.service.work import Later, Work
+from armrace.service.work import Later, Session, Work, in_background, on_experiment
 from armrace_client import operations
 from armrace_client.answers import ArmAnswer, ArmStatus, ExperimentView, Names, Phase
 
@@ -77,13 +76,15 @@ def begin_log(
         log, time = transaction.create_log(tenant, name), now if began is None else began
         data = msgspec.to_builtins(settings)
         event = events.Created(time, tenant, name, data, session.principal.actor)
-        chain = Chain(engine.keyring.store_secret(), log)
-        transaction.append(
-            log, [chain.link(BEGINNING, events.encode(event), events.subject(event))]
-        )
+        transaction.append(log, [first_record(engine.keyring.store_secret(), log, event)])
         return time
 
     return engine.change_directory(work, creates=True)
+
+
+def first_record(secret: bytes, log: int, event: events.Created) -> LogRecord:
+    """Return the record that a log begins with."""
+    return Chain(secret, log).link(BEGINNING, events.encode(event), events.subject(event))
 
 
 def _check_same(work: Work, asked: operations.Create, settings: Settings) -> None:
@@ -179,7 +180,7 @@ def add_arm(work: Work, asked: operations.AddArm) -> ArmAnswer:
     if asked.arm not in experiment.index_of:
         check_arm_count(len(experiment.arms) + 1)
         _check_unfinished(experiment)
-        work.add(events.ArmAdded(work.time, asked.arm, asked.reason, work.actor))
+        work.add(events.ArmCreated(work.time, asked.arm, asked.reason, work.actor))
     elif experiment.statuses[experiment.index_of[asked.arm]] == "retired":
         raise AlreadyExists(f"the arm {asked.arm!r} is retired; give the new arm another name.")
     return _answer(experiment, asked.arm, before, _CONTINUES)
@@ -204,7 +205,7 @@ on_experiment(operations.ResumeArm)(lambda work, asked: _change_arm(work, asked,
 on_experiment(operations.RetireArm)(lambda work, asked: _change_arm(work, asked, "retired"))
 
 
-def _check_change(experiment: Experiment, arm: str, index: int, status: ArmStatus) -> None:
+def _check_change(experiment: ExperimentState, arm: str, index: int, status: ArmStatus) -> None:
     _check_unfinished(experiment)
     if experiment.statuses[index] == "retired":
         raise InvalidParameter(f"the arm {arm!r} is retired and stays so.")
@@ -221,13 +222,13 @@ def _check_change(experiment: Experiment, arm: str, index: int, status: ArmStatu
         raise InvalidParameter(f"at least {least} arms must stay active; {left} would.")
 
 
-def _check_unfinished(experiment: Experiment) -> None:
+def _check_unfinished(experiment: ExperimentState) -> None:
     """Refuse a change in the end: a policy might restart and lose what it has learned."""
     if experiment.phase == "finished":
         raise NotRunning(f"the experiment {experiment.name} is finished.")
 
 
-def _answer(experiment: Experiment, arm: str, before: int, words: str) -> ArmAnswer:
+def _answer(experiment: ExperimentState, arm: str, before: int, words: str) -> ArmAnswer:
     status, number = experiment.statuses[experiment.index_of[arm]], experiment.generation.number
     renewed = number != before
     return ArmAnswer(arm, status, number, renewed, _NEW_GENERATION if renewed else words)

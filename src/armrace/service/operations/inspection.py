@@ -23,11 +23,10 @@ from armrace.limits import check_number
 from armrace.service.loading import Gone, check_subjects, events_of, in_parts
 from armrace.service.log.store import Store
 from armrace.service.model import events
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.views import health_of, history_of, ratio_of, sources_of
 from armrace.service.model.visits import Holds
-from armrace.service.operations.handlers import Session, in_background, on_experiment
-from armrace.service.work import Later, Work
+from armrace.service.work import Later, Session, Work, in_background, on_experiment
 from armrace_client import answers, operations
 from armrace_client.answers import DecisionRow
 
@@ -84,8 +83,8 @@ _backing_up = threading.Lock()
 """Each backup reads the whole store, so that they are written one after another."""
 
 
-@on_experiment(operations.Audit)
-def audit(work: Work, asked: operations.Audit) -> Later[dict[str, Any]]:
+@on_experiment(operations.RunAudit)
+def audit(work: Work, asked: operations.RunAudit) -> Later[dict[str, Any]]:
     """Settle what is due, and audit what was learned in the current generation."""
     found = audit_of(work, asked.level)
     return Later(lambda: found.finish().to_builtins())
@@ -173,7 +172,7 @@ def _described(event: events.Event, arms: list[str]) -> tuple[str, str]:
         what = [f"{name}={value}" for name, value in event.labels.items()]
         what += [] if event.source is None else [f"source {event.source}"]
         return ("begin" if event.begins else "end") + "-standing-hold", ", ".join(what)
-    if isinstance(event, events.ArmAdded):
+    if isinstance(event, events.ArmCreated):
         return "add-arm", event.arm
     if isinstance(event, events.ArmChanged):
         words = {"active": "resume-arm", "paused": "pause-arm", "retired": "retire-arm"}
@@ -248,7 +247,7 @@ def export_rows(session: Session, name: str) -> Iterator[answers.DecisionRow]:
     session.call(log, lambda work: setattr(work.shard, "exported_at", end))
 
 
-def _row(experiment: Experiment, sequence: int, event: events.Decided) -> answers.DecisionRow:
+def _row(experiment: ExperimentState, sequence: int, event: events.Decided) -> answers.DecisionRow:
     unit, request = (None if each is None else each.hex() for each in (event.unit, event.request))
     who = (unit, request, event.source, event.labels or {})
     return answers.DecisionRow(

@@ -18,12 +18,11 @@ from armrace.limits import Limits, check_number
 from armrace.service.loading import events_of
 from armrace.service.log.store import Transaction
 from armrace.service.model import events
-from armrace.service.model.experiment import Experiment
+from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.settings import DROP, check_label, check_labels, check_reason
 from armrace.service.model.views import head_text, history_of, view_of
 from armrace.service.model.visits import Holds
-from armrace.service.operations.handlers import Session, in_background
-from armrace.service.work import Work
+from armrace.service.work import Session, Work, in_background
 from armrace_client.answers import QuarantinedReward, RulingAnswer, Verdict
 from armrace_client.operations import Hold, ListQuarantine, Release, Retract, Ruling, Void
 
@@ -49,9 +48,9 @@ class _Found(NamedTuple):
 class _Begun(NamedTuple):
     """The state that a ruling has seen when it began."""
 
-    before: Experiment
+    before: ExperimentState
     """A copy to be shown."""
-    live: Experiment
+    live: ExperimentState
     opened: int
     seen: int
     """The last record whose visit may be selected: the end of the log, or of the preview's."""
@@ -277,10 +276,10 @@ class _Attempt:
                 return None
             if replayed is not None:
                 # A copy, since the transaction may be given up and performed again.
-                again = Experiment.load(replayed.experiment.save())
+                again = ExperimentState.load(replayed.experiment.save())
                 again.preload(changed)
                 records = list(transaction.read(log, again.head.sequence))
-                Experiment.replay(events_of(records), again, changed)
+                ExperimentState.replay(events_of(records), again, changed)
                 work.swap_in(again, replayed.snapshots, replayed.base)
             elif experiment.needs_replay(changed):  # windows have closed in between
                 return None
@@ -302,7 +301,7 @@ class _Attempt:
             begins = isinstance(asked, Hold)
             work.add(events.HoldChanged(work.time, begins, source, asked.labels or {}, *by))
 
-    def _answer(self, experiment: Experiment, **shown: Any) -> RulingAnswer:
+    def _answer(self, experiment: ExperimentState, **shown: Any) -> RulingAnswer:
         unknown, found = self._selection.unknown(), self._selection.found
         return RulingAnswer(
             head_text(experiment),
