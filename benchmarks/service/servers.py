@@ -28,6 +28,7 @@ __all__ = [
     "press",
     "processor_seconds",
     "server",
+    "transactions",
 ]
 
 _HERE = Path(__file__).parent
@@ -108,6 +109,13 @@ def create(port: int, name: str = "ads") -> None:
         {"Content-Type": "application/json"},
     )
     urllib.request.urlopen(request).read()
+
+
+def transactions(side: Side) -> int:
+    """Return how many transactions a server has made."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{side.port}/metrics") as answer:
+        text = answer.read().decode()
+    return int(text.partition("\narmrace_transactions_total ")[2].split()[0])
 
 
 def processor_seconds(pids: list[int]) -> float:

@@ -24,6 +24,7 @@ from benchmarks.service.servers import (
     press,
     processor_seconds,
     server,
+    transactions,
 )
 
 __all__ = ["at_a_rate", "by_leases", "in_process", "on_postgres", "over_http"]
@@ -160,20 +161,25 @@ def on_postgres(seconds: int, counts: list[int], connections: int) -> None:
         try:
             alone: Load | None = None
             for count in counts:
-                load, of_database = _share(database, seconds, count, connections)
+                load, of_database, batch = _share(database, seconds, count, connections)
                 alone = alone or load
                 more = load.microseconds / alone.microseconds
                 print(
                     f"PostgreSQL, {count} server{'s' * (count > 1)}: {load}, and {of_database:.0f} "
-                    f"us of the database; processor time {more:.2f} times that with {counts[0]}, "
-                    f"rate {load.rate / alone.rate:.2f} times"
+                    f"us of the database; {batch:.1f} answers a transaction; processor time "
+                    f"{more:.2f} times that with {counts[0]}, rate {load.rate / alone.rate:.2f}"
                 )
         finally:
             database.stop()
 
 
-def _share(database: object, seconds: int, count: int, connections: int) -> tuple[Load, float]:
-    """Return what clients saw of some servers, and the database's microseconds an answer."""
+def _share(
+    database: object, seconds: int, count: int, connections: int
+) -> tuple[Load, float, float]:
+    """Return what clients saw of some servers, the database's microseconds an answer, and batches.
+
+    Processor times compare only where servers answer about as many requests in a transaction.
+    """
     place, folder = database.place, database.folder  # type: ignore[attr-defined]
     more = ["--store", place, "--keys", f"{folder}/keys"]
     names = [f"ads{number}" for number in range(count)]
@@ -186,10 +192,12 @@ def _share(database: object, seconds: int, count: int, connections: int) -> tupl
             create(side.port, name)
         press(sides, 1, connections, names)
         main = int((folder / "data" / "postmaster.pid").read_text().split()[0])
-        before = processor_seconds(_children(main))
+        before, begun = processor_seconds(_children(main)), sum(map(transactions, sides))
         load = press(sides, seconds, connections, names)
         used = processor_seconds(_children(main)) - before
-    return load, 1e6 * used / (load.rate * seconds)
+        made = sum(map(transactions, sides)) - begun
+    answers = load.rate * seconds
+    return load, 1e6 * used / answers, answers / made
 
 
 def _children(pid: int) -> list[int]:

@@ -13,8 +13,7 @@ _HOMES = {
     "engine": ("Engine",),
     "keyring": ("ApiKey", "Keyring"),
     "log": ("MemoryStore", "Store", "Transaction"),
-    "opening": ("open_service", "open_store"),
-    "service": ("Service",),
+    "service": ("Service", "open_service", "open_store"),
 }
 
 if TYPE_CHECKING:
