@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
-from armrace.service import Service
+from armrace.errors import StoreFailed
+from armrace.service import MemoryStore, Service
 from armrace.service.log.chain import LogRecord
+from armrace.service.log.store import NO_LOGS
 from armrace.service.model.events import Event, decode
 from armrace.service.model.experiment import ExperimentState
 from armrace.service.work import Principal
@@ -30,6 +33,24 @@ class Clock:
 
     def move(self, seconds: float) -> None:
         self.now += round(seconds * 1000)
+
+
+class FailingStore(MemoryStore):
+    """Fails at the end of a transaction that has appended something, when told to."""
+
+    fails = False
+
+    @contextmanager
+    def transaction(self, logs=NO_LOGS, *, creates=False):
+        with self._lock, super().transaction(logs, creates=creates) as transaction:
+            before = dict(transaction.heads)
+            yield transaction
+            if self.fails and transaction.heads != before:
+                raise StoreFailed("the disk is full.")
+
+
+class RecoveringStore(FailingStore):
+    recovers = True
 
 
 def live(service: Service, name: str = "ads") -> ExperimentState:

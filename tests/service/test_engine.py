@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from functools import partial
 
 import msgspec
 import pytest
@@ -27,6 +28,8 @@ from armrace.service.operations.deciding import decide
 from armrace.service.work import KeptRefusal, Principal
 from armrace_client.operations import Decide
 from serving import (
+    FailingStore,
+    RecoveringStore,
     is_replay,
     live,
     live_bytes,
@@ -37,24 +40,6 @@ from serving import (
 )
 
 MAIN = Principal("main")
-
-
-class FailingStore(MemoryStore):
-    """Fails at the end of a transaction that has appended something, when told to."""
-
-    fails = False
-
-    @contextmanager
-    def transaction(self, logs=NO_LOGS, *, creates=False):
-        with self._lock, super().transaction(logs, creates=creates) as transaction:
-            before = dict(transaction.heads)
-            yield transaction
-            if self.fails and transaction.heads != before:
-                raise StoreFailed("the disk is full.")
-
-
-class RecoveringStore(FailingStore):
-    recovers = True
 
 
 def submit(service, *calls):
@@ -173,6 +158,8 @@ class GatedStore(MemoryStore):
         self.gate, self.waiting = threading.Event(), threading.Event()
         self.is_armed = False
         self.count = 0
+        self.in_hand = 1
+        """How many operations the first call asks for."""
 
     @contextmanager
     def transaction(self, logs=NO_LOGS, *, creates=False):
@@ -184,26 +171,31 @@ class GatedStore(MemoryStore):
                 assert self.gate.wait(30)
             yield transaction
 
+    @contextmanager
+    def holding(self, service, *calls):
+        """Perform calls in threads; the first is held up until the others wait, and longer."""
+        self.is_armed = True
+        threads = [threading.Thread(target=each) for each in calls]
+        threads[0].start()
+        assert self.waiting.wait(30)
+        for thread in threads[1:]:
+            thread.start()
+        while service.engine._count - self.in_hand < len(calls) - 1:
+            pass
+        yield
+        self.gate.set()
+        for thread in threads:
+            thread.join()
+
 
 def test_operations_that_wait_are_served_by_one_transaction(make_service):
     """While one transaction is held up, eight threads gather; the next one serves all of them."""
     store = GatedStore()
     service = make_service(store)
     service.create("ads", ["a", "b"], 0)
-    store.is_armed, store.count = True, 0
-    answers = []
-    threads = [
-        threading.Thread(target=lambda: answers.append(service.decide("ads"))) for _ in range(9)
-    ]
-    threads[0].start()
-    assert store.waiting.wait(30)
-    for thread in threads[1:]:
-        thread.start()
-    while len(service.engine._waiting) < 8:
+    store.count, answers = 0, []
+    with store.holding(service, *[lambda: answers.append(service.decide("ads"))] * 9):
         pass
-    store.gate.set()
-    for thread in threads:
-        thread.join()
     assert len({answer.decision for answer in answers}) == 9
     assert store.count == 2
 
@@ -216,17 +208,10 @@ def test_a_single_call_does_not_wait_for_a_batch(make_service):
     service.create("mails", ["a", "b"], 0)
     service.decide("mails")
     order = []
-    batch = threading.Thread(target=lambda: order.append(len(service.decide_many("ads", 2000))))
-    store.is_armed = True
-    batch.start()
-    assert store.waiting.wait(30)
-    single = threading.Thread(target=lambda: order.append(service.decide("mails").arm))
-    single.start()
-    while not service.engine._waiting:
+    batch = lambda: order.append(len(service.decide_many("ads", 2000)))  # noqa: E731
+    store.in_hand = 2000
+    with store.holding(service, batch, lambda: order.append(service.decide("mails").arm)):
         pass
-    store.gate.set()
-    batch.join()
-    single.join()
     assert order[0] in ("a", "b")
     assert order[1] == 2000
 
@@ -236,19 +221,11 @@ def test_what_waits_is_bounded(make_service, monkeypatch):
     store = GatedStore()
     service = make_service(store)
     service.create("ads", ["a", "b"], 0)
-    store.is_armed = True
-    threads = [threading.Thread(target=service.decide, args=("ads",)) for _ in range(3)]
-    threads[0].start()
-    assert store.waiting.wait(30)
-    for thread in threads[1:]:
-        thread.start()
-    while service.engine._count < 3:
-        pass
-    with pytest.raises(Overloaded, match="at most 3"):
+    with (
+        store.holding(service, *[lambda: service.decide("ads")] * 3),
+        pytest.raises(Overloaded, match="at most 3"),
+    ):
         service.decide("ads")
-    store.gate.set()
-    for thread in threads:
-        thread.join()
     assert service.describe("ads").decisions == 3
 
 
@@ -285,58 +262,6 @@ def test_many_threads_on_several_experiments_lose_nothing(make_service):
 
 
 # --- several engines, loading and leaving -----------------------------------------------------
-
-
-def test_two_services_on_one_store_see_one_log(make_service, clock):
-    store = MemoryStore()
-    one = make_service(store)
-    other = make_service(store, one.keyring)
-    one.create("ads", ["a", "b", "c"], 0, window=10, horizon=100)
-    decisions = [each.decide("ads") for each in (one, other) * 20]
-    assert len({decision.decision for decision in decisions}) == 40
-    for number, decision in enumerate(decisions):
-        assert (other, one)[number % 2].reward(decision, 1.0) == "accepted"
-        assert (one, other)[number % 2].reward(decision, 1.0) == "duplicate"
-    clock.move(10)
-    one.describe("ads")
-    one.retract("ads", decisions[:10])
-    assert live_bytes(one) == live_bytes(other) == replayed_bytes(one)
-    other.void("ads", decisions[5:20])
-    assert live_bytes(one) == live_bytes(other) == replayed_bytes(one)
-
-
-def play(service, names, clock):
-    """Do many things with several experiments; return all answers."""
-    answers = []
-    for step in range(30):
-        for name in names:
-            made = service.decide_many(name, 3)
-            answers += [(each.arm, each.probability) for each in made]
-            answers.append([each.status for each in service.reward_many([(made[0], 1.0)])])
-            if step == 20:
-                answers.append(service.void(name, [made[1]]).changed)
-        clock.move(1)
-    return [*answers, *(service.describe(name) for name in names)]
-
-
-def test_experiments_that_leave_memory_answer_alike(make_service, clock):
-    """Two of five are in memory; every call loads another one."""
-    names = [f"experiment {number}" for number in range(5)]
-    began = clock.now
-    found = []
-    for most_loaded in (2, 1000):
-        clock.now = began
-        service = make_service(most_loaded=most_loaded)
-        for number, name in enumerate(names):
-            service.create(name, ["a", "b", "c"], 0, window=5, horizon=1000, seed=number)
-        found.append(play(service, names, clock))
-        assert len(service.engine.loaded) == min(most_loaded, 5)
-        assert all(is_replay(service, name) for name in names)
-    few, all_of_them = (
-        [msgspec.structs.replace(e, head="") if hasattr(e, "head") else e for e in each]
-        for each in found
-    )
-    assert few == all_of_them
 
 
 def test_an_experiment_is_saved_before_it_leaves_if_that_is_worth_it(make_service, monkeypatch):
@@ -568,13 +493,6 @@ def test_no_snapshot_is_saved_that_does_not_end_where_the_log_ends(make_service,
 # --- commands that are refused or fail --------------------------------------------------------
 
 
-def test_refusals_leave_the_others_standing(service):
-    service.create("ads", ["a", "b"], 0)
-    with pytest.raises(InvalidParameter):
-        service.decide("ads", eligible=["x"])
-    assert service.describe("ads").decisions == 0
-
-
 @pytest.mark.parametrize("error", [InvalidParameter("no."), ZeroDivisionError()])
 def test_an_event_that_cannot_be_applied_leaves_nothing(make_service, monkeypatch, error):
     """The state had moved on when it failed: it must be thrown away, and no snapshot made of it."""
@@ -670,7 +588,6 @@ def test_a_failing_command_leaves_other_experiments_of_the_transaction_alone(mak
     for name in ("ads", "mails"):
         service.create(name, ["a", "b"], 0)
         service.decide(name)
-    store.is_armed = True
     found = {}
 
     def ask(key, name, command):
@@ -685,16 +602,8 @@ def test_a_failing_command_leaves_other_experiments_of_the_transaction_alone(mak
         ("other", "mails", lambda work: decide(work, Decide("mails"))),
         ("last", "ads", decides),
     ]
-    threads = [threading.Thread(target=ask, args=each) for each in asked]
-    threads[0].start()
-    assert store.waiting.wait(30)
-    for thread in threads[1:]:
-        thread.start()
-    while len(service.engine._waiting) < 3:
+    with store.holding(service, *[partial(ask, *each) for each in asked]):
         pass
-    store.gate.set()
-    for thread in threads:
-        thread.join()
     assert isinstance(found["failed"], RequestFailed)
     assert found["other"].experiment == "mails"
     assert found["first"].decision != found["last"].decision

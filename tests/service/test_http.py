@@ -7,11 +7,9 @@ import io
 import json
 import tempfile
 
-import polars
 import pytest
 from starlette.testclient import TestClient
 
-from armrace.errors import TooManyOpen
 from armrace.service.http.application import RequestLog, create_application
 from armrace_client.operations import OPERATIONS
 from serving import JSON, LOCAL, events_over_http, is_replay
@@ -85,68 +83,6 @@ def test_a_batch_of_decisions_says_of_each_member_what_became_of_it(client):
     nothing = client.post(address, json={"decisions": [{}, {}]})
     assert (nothing.status_code, nothing.json()["code"]) == (503, "too-many-open")
     assert client.post(address, json={"decisions": []}).json()["decisions"] == []
-
-
-def test_as_many_decisions_are_made_as_there_is_room_for(service):
-    service.create("ads", ["a", "b"], 0, most_open=3)
-    assert len(service.decide_many("ads", 2)) == 2
-    assert len(service.decide_many("ads", 2)) == 1
-    with pytest.raises(TooManyOpen, match="at most 3"):
-        service.decide_many("ads", 2)
-    assert service.decide_many("ads", 0) == []
-
-
-def test_repeated_requests_and_units_get_the_same_decision(client):
-    assert decide(client, request="r")["decision"] == decide(client, request="r")["decision"]
-    assert decide(client, unit="u")["decision"] == decide(client, unit="u")["decision"]
-    assert decide(client, eligible=["b"])["arm"] == "b"
-
-
-def test_rewards_are_quarantined_released_and_retracted(client, clock):
-    good, bad = decide(client), decide(client)
-    reward(client, good, 1, source="web")
-    assert reward(client, bad, 1, suspicion=0.9).json() == {"status": "accepted"}
-    (held,) = client.get("/v1/experiments/ads/quarantine").json()
-    assert held["suspicion"] == 0.9
-    clock.move(10)
-    released = client.post("/v1/experiments/ads/release", json={"decisions": [held["decision"]]})
-    assert released.json()["changed"] == 1
-    web = {"sources": ["web"]}
-    preview = client.post("/v1/experiments/ads/retract", json={**web, "preview": True}).json()
-    assert (preview["rewarded"], preview["replayed"]) == (1, True)
-    body = {**web, "head": preview["head"], "reason": "bots"}
-    retracted = client.post("/v1/experiments/ads/retract", json=body).json()
-    assert retracted["changed"] == 1
-    outdated = client.post("/v1/experiments/ads/void", json=body)
-    assert (outdated.status_code, outdated.json()["code"]) == (409, "outdated")
-    assert client.get("/v1/experiments/ads").json()["arms"] == preview["after"]["arms"]
-
-
-def test_experiments_and_arms_are_managed(client):
-    assert client.get("/v1/experiments").json() == {"experiments": ["ads"]}
-    answer = client.post("/v1/experiments/ads/arms", json={"arm": "<script>"}).json()
-    assert answer["new_generation"] is False
-    client.post("/v1/experiments/ads/arms", json={"arm": "a/b c"})
-    assert client.post("/v1/experiments/ads/arms/a%2Fb%20c/retire").json()["arm"] == "a/b c"
-    for action in ("pause", "resume", "retire"):
-        response = client.post(f"/v1/experiments/ads/arms/a/{action}")
-        assert response.status_code == 200, response.text
-    assert response.json()["status"] == "retired"
-    assert client.post("/v1/experiments/ads/pause").json()["phase"] == "paused"
-    assert client.post("/v1/experiments/ads/decide").json()["code"] == "not-running"
-    assert client.post("/v1/experiments/ads/resume").json()["phase"] == "running"
-    assert client.post("/v1/experiments/ads/finish").json()["phase"] == "finished"
-
-
-def test_audits_ratios_and_exports(client):
-    reward(client, decide(client), 1)
-    assert client.get("/v1/experiments/ads/audit?level=0.01").json()["level"] == 0.01
-    assert client.get("/v1/experiments/ads/audit?level=x").status_code == 422
-    assert client.get("/v1/experiments/ads/ratio").json()["left_out"] == 0
-    rows = client.get("/v1/experiments/ads/export").text.splitlines()
-    table = client.get("/v1/experiments/ads/export?format=parquet").content
-    assert len(rows) == len(polars.read_parquet(io.BytesIO(table))) == 1
-    assert client.get("/v1/experiments/ads/export?format=csv").status_code == 422
 
 
 def test_exports_leave_nothing_behind(client, tmp_path, monkeypatch):
@@ -265,21 +201,6 @@ def test_a_key_that_may_not_read_is_told_no_names(service, path, body):
             assert "secret-sale" in told("admin", name)
 
 
-def test_without_keys_only_this_machine_is_answered(service):
-    with TestClient(
-        create_application(service, declared_open=True), base_url="http://evil.example"
-    ) as client:
-        assert client.get("/v1/experiments").status_code == 403
-
-
-def test_keys_are_limited_in_their_rate(service):
-    key = service.keyring.create(["admin"])[1]
-    application = create_application(service, rate=0.5, declared_open=True)
-    with TestClient(application, headers={"Authorization": f"Bearer {key}"}) as client:
-        statuses = [client.get("/v1/experiments").status_code for _ in range(3)]
-    assert statuses == [200, 429, 429]
-
-
 def test_metrics_count_answers_and_alarms(client):
     decision = decide(client)
     reward(client, decision, 1)
@@ -354,20 +275,6 @@ def test_rewards_have_an_address_under_their_experiment(client):
     assert client.post("/v1/experiments/ads/rewards", json=body).json() == {"status": "accepted"}
     batch = client.post("/v1/experiments/ads/rewards/batch", json={"rewards": [body]})
     assert batch.json()["rewards"][0]["status"] == "duplicate"
-
-
-def test_decisions_are_leased_and_reported(client):
-    client.post("/v1/experiments", json={**ADS, "name": "edge", "policy": "tsallis-inf"})
-    lease = client.post("/v1/experiments/edge/leases", json={"visits": 5}).json()
-    visits = [{"draw": 0, "value": 1.0}, {"draw": 1}, {"draw": 5}]
-    body = {"lease": lease["lease"], "visits": visits}
-    answers = client.post("/v1/experiments/edge/leases/report", json=body).json()["visits"]
-    assert [each["status"] for each in answers][:2] == ["accepted", "accepted"]
-    assert answers[2]["status"] not in ("accepted", "duplicate")
-    reward = {"decision": answers[1]["decision"], "value": 0.0}
-    assert client.post("/v1/rewards", json=reward).json() == {"status": "accepted"}
-    refused = client.post("/v1/experiments/ads/leases", json={})
-    assert refused.status_code == 422  # ucb1 does not draw by weights
 
 
 def test_the_state_is_followed_as_it_changes(service):

@@ -200,6 +200,8 @@ def test_a_void_says_whether_visits_without_a_reward_may_be_missing(service, clo
     assert said in service.void("ads", decisions[:3], preview=True).notes[0]
     service.reward(service.decide("ads", source="crawler"), 1.0)
     assert service.void("ads", sources="crawler", preview=True).notes == []
+    silent = service.decide("ads")
+    assert service.void("ads", [decisions[0], silent], preview=True).notes == []
 
 
 def test_held_rewards_name_the_source_of_their_visit(service, clock):
@@ -529,17 +531,3 @@ def test_what_cannot_stand_is_refused(service, selection):
     service.create("ads", ["a", "b"], 0)
     with pytest.raises(InvalidParameter, match="a standing hold takes one source, labels, or both"):
         service.hold("ads", **selection, standing=True)
-
-
-def test_a_ruling_about_a_held_reward_stands_above_the_hold(service, clock):
-    service.create("ads", ["a", "b"], 0, policy="ucb1", window=10, horizon=1000)
-    service.hold("ads", sources=["bots"], standing=True)
-    one, two = service.decide_many("ads", 2)
-    service.reward(one, 1.0, source="bots")
-    service.release("ads", [one])
-    service.reward(two, 1.0, source="bots")
-    clock.move(10)
-    view = service.describe("ads")
-    assert sum(arm.rewarded for arm in view.arms) == sum(arm.withheld for arm in view.arms) == 1
-    assert [each.decision for each in service.quarantine("ads")] == [sequence_of(service, two)]
-    assert is_replay(service)

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
 import pytest
 
-from armrace.errors import ForeignTicket, StoreFailed, UnknownName
-from armrace.service import MemoryStore
+from armrace.errors import StoreFailed
 from armrace.service.loading import LogReader
 from armrace_client.operations import LeasedVisit, Visit
-
-
-class FailingStore(MemoryStore):
-    """Fails at the end of a transaction that may write, when told to."""
-
-    recovers, fails = True, False
-
-    @contextmanager
-    def transaction(self, logs=(), **more):
-        with super().transaction(logs, **more) as transaction:
-            yield transaction
-            if self.fails and logs:
-                raise StoreFailed("the connection was lost.")
+from serving import RecoveringStore
 
 
 @pytest.fixture
 def servers(make_service):
-    one = make_service(FailingStore())
+    one = make_service(RecoveringStore())
     one.create("ads", ["a", "b"], 0, seed=1)
     return one, make_service(one.engine.store, one.keyring)
 
@@ -46,22 +31,6 @@ def test_a_batch_that_the_store_has_not_kept_has_no_answer(servers):
     store.fails = False
     answers = service.reward_many([(each, 1.0) for each in made])
     assert [each.status for each in answers] == ["accepted", "accepted"]
-
-
-@pytest.mark.parametrize("behind", [0, 3])
-def test_an_experiment_that_another_server_deletes_is_gone(servers, behind):
-    one, other = servers
-    made = other.decide("ads")
-    for _ in range(behind):
-        one.decide("ads")
-    one.finish("ads")
-    one.delete("ads", without_export=True)
-    with pytest.raises(ForeignTicket):
-        other.reward(made, 1.0)
-    with pytest.raises(UnknownName):
-        other.decide("ads")
-    one.create("ads", ["c", "d"], 0, seed=1)
-    assert other.decide("ads").arm in ("c", "d")
 
 
 @pytest.mark.parametrize("meanwhile", ["void", "visits"])

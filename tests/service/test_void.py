@@ -198,15 +198,6 @@ def test_a_void_that_is_taken_back_restores_the_state(service, clock, settle):
     assert is_replay(service)
 
 
-def test_a_voided_visit_can_only_be_released(service, clock):
-    decisions = play(service, clock)
-    service.void("ads", decisions[:10])
-    before = live_bytes(service)
-    for rule in (service.retract, service.hold, service.void):
-        assert rule("ads", decisions[:10]).changed == 0
-    assert live_bytes(service) == before
-
-
 @pytest.mark.parametrize("settle", SETTLE)
 def test_rewards_of_voided_visits_are_accepted_and_ignored(service, clock, settle):
     """A bot must not learn that it was found out."""
@@ -242,33 +233,6 @@ def _conflicts_of(service, decisions):
     named = {sequence_of(service, each) for each in decisions}
     found = [e for _, e in events(service) if isinstance(e, Contradicted)]
     return sum(each.decision in named for each in found)
-
-
-def test_a_released_visit_has_the_reward_that_came_while_it_was_void(service, clock):
-    play(service, clock, rounds=5, policy="ucb1")
-    made = service.decide("ads")
-    service.void("ads", made)
-    assert service.reward(made, 1.0) == "accepted"
-    service.release("ads", made)
-    clock.move(30)
-    view = service.describe("ads")
-    assert sum(arm.decisions for arm in view.arms) == 6
-    assert sum(arm.rewarded for arm in view.arms) >= 1
-    assert is_replay(service)
-
-
-def test_a_unit_forgets_a_visit_that_was_voided(service, clock):
-    service.create("ads", ["a", "b", "c"], 0, window=100, policy="tsallis-inf", horizon=1000)
-    first = service.decide("ads", unit="u", request="r")
-    assert service.decide("ads", unit="u").repeated
-    service.void("ads", units=["u"])
-    again = service.decide("ads", unit="u", request="r")
-    assert not again.repeated
-    assert again.decision != first.decision
-    assert service.decide("ads", unit="u").decision == again.decision
-    service.release("ads", first)
-    assert service.decide("ads", unit="u").decision == again.decision  # the latest one counts
-    assert is_replay(service)
 
 
 def test_no_random_number_is_used_twice(service, clock):
@@ -307,12 +271,3 @@ def test_voids_replay_from_the_last_snapshot_before_them(service, clock, monkeyp
             gone = {sequence_of(service, each) for each in [decisions[0], *decisions[90:92]]}
             assert not gone & {visit.sequence for visit in state.open}
     assert is_replay(service)
-
-
-def test_a_void_speaks_of_clicks_alone_if_only_clicks_are_selected(service):
-    service.create("ads", ["a", "b"], 0, window=60)
-    clicked, silent = service.decide_many("ads", 2)
-    service.reward(clicked, 1.0, source="bots")
-    (note,) = service.void("ads", sources=["bots"], preview=True).notes
-    assert "select by unit, or by a source or labels that are given with decide" in note
-    assert service.void("ads", [clicked, silent], preview=True).notes == []

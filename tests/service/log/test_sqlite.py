@@ -303,16 +303,6 @@ def test_a_store_is_opened_whose_making_was_interrupted(tmp_path, left):
     assert len(reopened(path)[3]) == 3
 
 
-def test_a_torn_mark_leaves_the_other_slot(path, tmp_path):
-    mark = tmp_path / "clicks.db-mark"
-    before = mark.read_bytes()
-    for slot in (0, 64):
-        torn = bytearray(before)
-        torn[slot + 20] ^= 1
-        mark.write_bytes(torn)
-        assert len(reopened(path)[1]) == 30
-
-
 @pytest.mark.parametrize("ends_with_a_record", [True, False])
 @pytest.mark.parametrize("interrupted", ["before", "after", None])
 def test_a_mark_never_names_a_record_of_a_deleted_log(
@@ -390,23 +380,6 @@ def test_a_store_with_one_log_for_all_is_refused_and_left_as_it_is(tmp_path, ver
 def test_a_place_that_cannot_be_opened_is_refused(tmp_path, place):
     with pytest.raises(StoreFailed, match="cannot be used"):
         SqliteStore(tmp_path / place)
-
-
-def test_a_full_disk_loses_nothing_that_was_kept(path):
-    store = SqliteStore(path)
-    store._connection.execute(f"PRAGMA max_page_count = {store._connection.pragma('page_count')}")
-    kept = 30
-
-    def fill_up():
-        nonlocal kept
-        for _ in range(1000):
-            more(store)
-            kept += 1
-
-    with pytest.raises(StoreFailed, match="full"):
-        fill_up()
-    store.close()
-    assert {len(records) for records in reopened(path).values()} == {kept}
 
 
 def test_an_interruption_right_after_a_commit_leaves_the_store_usable(path, monkeypatch):
