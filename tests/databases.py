@@ -8,8 +8,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-__all__ = ["Postgres"]
-
 _PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [
     Path(found).parent for found in [shutil.which("initdb")] if found
 ]

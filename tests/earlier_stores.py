@@ -13,16 +13,6 @@ from typing import Any
 import apsw
 import msgspec
 
-__all__ = [
-    "DATA",
-    "SCHEMA",
-    "expected_of",
-    "payloads_of",
-    "records_of",
-    "write_mark",
-    "write_sqlite",
-]
-
 DATA = Path(__file__).parent / "service" / "data"
 SCHEMA = """
 CREATE TABLE records (

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from armrace.service.log.chain import Chain, head_of
 
-__all__ = ["append", "create", "payloads"]
-
 
 def create(store, *names):
     """Create logs of one tenant; return their numbers."""

@@ -10,8 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["started"]
-
 
 @contextmanager
 def started(
@@ -21,12 +19,6 @@ def started(
 
     ``subprocess.Popen`` as a context waits without a limit for a process that does not end, so
     that a test hangs which should fail.
-
-    Args:
-        command: the program and its arguments.
-        seconds: how long the process may take to end by itself after the block.
-        options: those of ``subprocess.Popen``. If the process leads a session of its own, what it
-            has started is killed with it.
     """
     with subprocess.Popen(command, **options) as process:
         try:

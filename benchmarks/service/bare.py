@@ -8,8 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-__all__ = ["application"]
-
 _ANSWER = {
     "decision": "A" * 60,
     "experiment": "ads",

@@ -19,8 +19,6 @@ from armrace.service.model.experiment import ExperimentState
 from armrace_client.operations import Visit
 from benchmarks.service.servers import free_port, is_ready, own
 
-__all__ = ["measure", "measure_many", "measure_open"]
-
 _START = 1_700_000_000_000
 _BATCH = 100
 _ARMS = ["a", "b", "c", "d"]
@@ -44,13 +42,7 @@ def _opened(path: Path, now: list[int] | None = None) -> Service:
 
 
 def measure(folder: Path, decisions: int, rounds: int) -> None:
-    """Write decisions with rewards, replay them, void 1% of them, and start a server on the log.
-
-    Args:
-        folder: where the store is made.
-        decisions: how many.
-        rounds: how often to start a server.
-    """
+    """Write decisions with rewards, replay them, void 1% of them, and start a server on the log."""
     path, now = folder / "long.db", [_START]
     service = _opened(path, now)
     service.create("ads", _ARMS, 0, seed=1, window=10, horizon=2_000_000)
@@ -146,10 +138,6 @@ def measure_open(folder: Path, decisions: int) -> None:
     """Write decisions whose windows stay open, and start servers after a kill and a stop.
 
     Half of them have a reward. The process that writes them is killed.
-
-    Args:
-        folder: where the store is made.
-        decisions: how many.
     """
     path = folder / "open.db"
     writer = [sys.executable, "-m", "benchmarks.service.history", str(path), str(decisions)]
@@ -186,13 +174,7 @@ def _write_open(path: Path, decisions: int) -> None:
 
 
 def measure_many(folder: Path, counts: tuple[int, int], rounds: int) -> None:
-    """Start servers on stores with few and with many experiments, and compare time and memory.
-
-    Args:
-        folder: where the stores are made.
-        counts: how many experiments each has.
-        rounds: how often to start a server on each.
-    """
+    """Start servers on stores with few and with many experiments, and compare time and memory."""
     found = []
     for count in counts:
         path = folder / f"{count}.db"

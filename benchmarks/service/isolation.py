@@ -18,8 +18,6 @@ from pathlib import Path
 import armrace
 from benchmarks.service.servers import free_port, own, server
 
-__all__ = ["KINDS", "measure"]
-
 _BATCH = 1000
 _HEADERS = {"Content-Type": "application/json"}
 _LARGE = "/v1/experiments/large"
@@ -39,13 +37,7 @@ KINDS: dict[str, list[tuple[str, str, object]]] = {
 
 
 def measure(arms: int, decisions: int, seconds: float) -> None:
-    """Measure decisions alone and beside each kind of neighbour.
-
-    Args:
-        arms: of the neighbour's large experiment; at least 1,000.
-        decisions: of the neighbour's long log.
-        seconds: how long to measure beside each.
-    """
+    """Measure decisions alone and beside each kind of neighbour."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "a.db"
         _fill(place, arms, decisions)

@@ -11,8 +11,6 @@ import asyncio
 import sys
 from collections import deque
 
-__all__ = ["Pacer"]
-
 _TICK = 0.001
 _HEAD = "POST {} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 _DECIDE = (_HEAD.format("/v1/experiments/ads/decide") + "Content-Length: 2\r\n\r\n{}").encode()
@@ -24,12 +22,7 @@ def _reward(token: bytes) -> bytes:
 
 
 class Pacer:
-    """Decides and rewards in turn, each decision before its reward.
-
-    Args:
-        rate: how many requests are due each second.
-        seconds: for how long.
-    """
+    """Decides and rewards in turn, each decision before its reward."""
 
     def __init__(self, rate: float, seconds: float) -> None:
         self._rate = rate

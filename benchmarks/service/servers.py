@@ -16,21 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = [
-    "Load",
-    "Side",
-    "bare_and_served",
-    "create",
-    "free_port",
-    "is_ready",
-    "own",
-    "pace",
-    "press",
-    "processor_seconds",
-    "server",
-    "transactions",
-]
-
 _HERE = Path(__file__).parent
 _PACED = 64
 """Connections of the load at a fixed rate, of which few are in use unless answers are late."""
@@ -130,14 +115,7 @@ def processor_seconds(pids: list[int]) -> float:
 def press(
     sides: list[Side], seconds: int, connections: int, names: list[str] | None = None
 ) -> Load:
-    """Load servers with decisions and rewards as fast as they answer.
-
-    Args:
-        sides: the servers.
-        seconds: for how long.
-        connections: of each server.
-        names: for each server the experiment that it is asked about.
-    """
+    """Load servers with decisions and rewards as fast as they answer."""
     script = str(_HERE / "visits.lua")
     wrk = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", script]
     named = names or ["ads"] * len(sides)

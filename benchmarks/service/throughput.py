@@ -27,8 +27,6 @@ from benchmarks.service.servers import (
     transactions,
 )
 
-__all__ = ["at_a_rate", "by_leases", "in_process", "on_postgres", "over_http"]
-
 _BATCH, _REPORT = 100, 1000
 _ARMS = ["a", "b", "c", "d"]
 
@@ -145,13 +143,7 @@ def at_a_rate(seconds: int, rounds: int, rate: int) -> None:
 
 
 def on_postgres(seconds: int, counts: list[int], connections: int) -> None:
-    """Measure servers that share a database, each with an experiment of its own.
-
-    Args:
-        seconds: how long each load lasts.
-        counts: how many servers, in turn.
-        connections: of each server.
-    """
+    """Measure servers that share a database, each with an experiment of its own."""
     sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
     from databases import Postgres
 

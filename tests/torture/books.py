@@ -14,8 +14,6 @@ import msgspec
 from armrace_client.operations import Hold, Release, Retract, Ruling, Void
 from torture.world import Commit
 
-__all__ = ["AFRESH", "ARM_ADDED", "ARM_CHANGED", "Books", "Contradiction", "Log", "Made", "require"]
-
 (
     _CREATED,
     _DECIDED,
@@ -118,10 +116,6 @@ class Standing(NamedTuple):
 
 class Log:
     """What the records of an experiment say, each by its place, from 1 on.
-
-    Args:
-        number: the number of the log.
-        name: the experiment.
 
     Raises:
         Contradiction: the log contradicts itself.
@@ -404,12 +398,7 @@ def _is_from(given: set[str | None], wanted: set[str]) -> bool:
 
 
 class Books:
-    """All logs of a run, those that were deleted too.
-
-    Args:
-        commits: what each transaction left behind.
-        secret: the secret of the store.
-    """
+    """All logs of a run, those that were deleted too."""
 
     def __init__(self, commits: list[Commit], secret: bytes) -> None:
         self.logs: dict[int, Log] = {}

@@ -17,8 +17,6 @@ from armrace.service.model.visits import OpenVisits
 from armrace.service.operations.deciding import RewardCommand, _ReportVisit
 from armrace.service.work import Work
 
-__all__ = ["BREAKAGES"]
-
 
 def acknowledge_before_commit(patch: Callable[..., None]) -> None:
     """Answer what was performed although the transaction was not kept."""

@@ -14,22 +14,13 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-__all__ = ["MEMORY", "Campaign"]
-
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 """Where files cost no wait for a real disk, on systems that have it; else the usual folder."""
 _PROGRESS_SECONDS = 20
 
 
 class Campaign:
-    """The arguments of a campaign, and its runs.
-
-    Args:
-        module: what follows ``python -m``.
-        unit: what is counted, in the plural, also the name of the option.
-        usual: how many of them there are by default.
-        description: what is done, for the help.
-    """
+    """The arguments of a campaign, and its runs."""
 
     def __init__(self, module: str, unit: str, usual: int, description: str) -> None:
         self.module = module
@@ -45,12 +36,7 @@ class Campaign:
         return self.asked
 
     def carry_out(self, run: Callable[[range], Counter[str]], together: int) -> Counter[str]:
-        """Perform all runs and return what they counted.
-
-        Args:
-            run: performs the runs of some consecutive numbers and returns what it has counted.
-            together: how many runs it is given at once.
-        """
+        """Perform all runs and return what they counted."""
         first, count = self.asked.first, self.asked.count
         parts = [
             range(start, min(start + together, first + count))

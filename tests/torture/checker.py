@@ -39,8 +39,6 @@ from torture.books import Books, Contradiction, Log, require
 from torture.learning import learn
 from torture.world import LASTING, World
 
-__all__ = ["Contradiction", "check"]
-
 _STATUSES = {AddArm: "active", ResumeArm: "active", PauseArm: "paused", RetireArm: "retired"}
 _PHASES = {Pause: "paused", Resume: "running", Finish: "finished"}
 

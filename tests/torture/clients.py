@@ -29,8 +29,6 @@ from armrace_client.operations import (
 if TYPE_CHECKING:
     from torture.world import World
 
-__all__ = ["Administrator", "Client", "Leaseholder"]
-
 _SOURCES = ["mill", "site", "app"]
 _PLACES = [None, None, {"place": "top"}, {"place": "top", "team": "x"}, {"place": "side"}]
 _UNITS = 6

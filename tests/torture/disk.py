@@ -25,8 +25,6 @@ import apsw
 from armrace.files import private
 from armrace.service.log import marks
 
-__all__ = ["VFS", "Disk", "attached"]
-
 VFS = "armrace-power"
 _SECTOR = 512
 _HEADER = 32
@@ -47,14 +45,7 @@ class _Write(NamedTuple):
 
 
 class Disk:
-    """What is on the disk for certain, and what was written since the last synchronisation.
-
-    Args:
-        rng: decides about times and losses.
-        steps: after so many operations the power fails.
-        files: what is on the disk.
-        deaf_to: the end of the name of a file that is never synchronised: a broken disk.
-    """
+    """What is on the disk for certain, and what was written since the last synchronisation."""
 
     def __init__(
         self,

@@ -13,8 +13,6 @@ from armrace.errors import ForeignTicket
 from armrace.service.keyring import DECISION, LEASE, SigningKeys, TokenContent
 from torture.campaign import Campaign
 
-__all__ = ["forge"]
-
 _ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 

@@ -25,8 +25,6 @@ from serving import is_replay
 from torture.campaign import Campaign
 from torture.zygote import EXPERIMENTS, SETTINGS, Zygote
 
-__all__ = ["free_port", "kill_often"]
-
 _CLIENTS = 4
 _MOST = 1000
 """How many rewards a request may hold."""
@@ -133,10 +131,6 @@ class _Client(threading.Thread):
 
 def kill_often(folder: Path, numbers: range) -> Counter[str]:
     """Start and kill processes on one store; check that nothing acknowledged is lost.
-
-    Args:
-        folder: where the store is made.
-        numbers: the numbers of the kills, from which times and loads follow.
 
     Returns:
         How many kills there were of each form, and how much had been acknowledged.

@@ -8,8 +8,6 @@ from armrace.online import Learner
 from torture.books import AFRESH, ARM_ADDED, ARM_CHANGED, Log
 from torture.world import FIRST_HORIZON
 
-__all__ = ["learn"]
-
 _SEED_STEP = 1_000_003
 _TAKES_AND_LOSES_ARMS = {"ucb1": True, "optimistic-log-barrier": True, "sharp-race": False}
 

@@ -32,8 +32,6 @@ from torture.campaign import MEMORY, Campaign
 from torture.disk import VFS, Disk, attached
 from torture.scheduler import Scheduler
 
-__all__ = ["Outcome", "lose_power"]
-
 _EXPERIMENTS = ["ads", "shop"]
 _SECRET = bytes(32)
 _PAGES = (1, 2, 4, 8, 1000)
@@ -202,13 +200,7 @@ class _Visitors(_Writer):
 
 
 def lose_power(seed: int, synchronous: str = "FULL", deaf_to: str | None = None) -> Outcome:
-    """Write until the power fails, start again from what the disk holds, and compare.
-
-    Args:
-        seed: everything that happens follows from it.
-        synchronous: SQLite's setting.
-        deaf_to: the end of the name of a file that the disk does not synchronise.
-    """
+    """Write until the power fails, start again from what the disk holds, and compare."""
     rng = random.Random(seed)
     writer = _Visitors(seed) if seed % 4 == 3 else _Recorder()
     files: dict[str, bytes] = {}

@@ -19,8 +19,6 @@ from greenlet import GreenletExit, getcurrent, greenlet
 from armrace.service import engine, loading, work
 from armrace.service.model import history
 
-__all__ = ["Scheduler"]
-
 Condition = Callable[[], bool]
 _MOST_STEPS = 500_000
 
@@ -36,11 +34,7 @@ class _Task(greenlet):
 
 
 class Scheduler:
-    """Tasks, of which one runs at a time.
-
-    Args:
-        rng: chooses which one.
-    """
+    """Tasks, of which one runs at a time."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
@@ -108,11 +102,7 @@ class Scheduler:
 
     @contextmanager
     def in_place_of_threads(self, now: Callable[[], int]) -> Iterator[None]:
-        """Let the service take these tasks for threads, and the world's time for the system's.
-
-        Args:
-            now: returns the time in milliseconds.
-        """
+        """Let the service take these tasks for threads, and the world's time for the system's."""
         threads = SimpleNamespace(
             Thread=lambda target, **_: _Thread(self, target),
             Lock=lambda: _Lock(self),

@@ -8,8 +8,6 @@ from torture.campaign import Campaign
 from torture.checker import check
 from torture.world import START, World
 
-__all__ = ["main"]
-
 
 def run(numbers: range) -> Counter[str]:
     """Run and check worlds, and return how much was simulated."""

@@ -42,8 +42,6 @@ from databases import Postgres
 from serving import Clock, is_replay
 from torture.campaign import MEMORY, Campaign
 
-__all__ = ["BUDGET", "DATABASES", "FILES", "on_database"]
-
 WINDOW = 10
 ARMS = ["a", "b", "c"]
 POLICIES = {"ads": "ucb1", "shop": "optimistic-log-barrier"}

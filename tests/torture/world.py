@@ -24,8 +24,6 @@ from armrace_client.operations import Create, Operation
 from torture.clients import Administrator, Client, Leaseholder
 from torture.scheduler import Scheduler
 
-__all__ = ["Answer", "Commit", "World"]
-
 START = 1_700_000_000_000
 WINDOW_SECONDS = 600
 ARMS = ["a", "b", "c"]
@@ -65,11 +63,7 @@ class Commit(NamedTuple):
 
 
 class Kinds:
-    """What sort of a world it is, drawn apart: the rest of a run does not depend on it.
-
-    Args:
-        rng: the choices follow from it.
-    """
+    """What sort of a world it is, drawn apart: the rest of a run does not depend on it."""
 
     def __init__(self, rng: Random) -> None:
         self.settings = {name: _settings(rng) for name in [*LASTING, BRIEF]}
@@ -98,11 +92,7 @@ def _settings(rng: Random) -> dict[str, Any]:
 
 
 class FaultyStore(MemoryStore):
-    """A store that now and then fails, or lets a node die, before or after it has kept something.
-
-    Args:
-        world: has a clock, trouble, and threads that wait for the store.
-    """
+    """A store that now and then fails or lets a node die, before or after it has kept something."""
 
     recovers = True
     is_shared = True
@@ -252,12 +242,7 @@ class Node:
 
 
 class World:
-    """One run.
-
-    Args:
-        seed: everything that happens follows from it.
-        kinds: what sort of a world it is; by default the seed says.
-    """
+    """One run."""
 
     def __init__(self, seed: int, **kinds: Any) -> None:
         self.rng = Random(seed)

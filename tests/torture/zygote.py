@@ -18,19 +18,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["EXPERIMENTS", "SETTINGS", "Zygote"]
-
 EXPERIMENTS = ["ads", "shop"]
 SETTINGS = {"arms": ["a", "b", "c"], "missing": 0, "seed": 1}
 _THREADS = 3
 
 
 class Zygote:
-    """Forks servers and writers.
-
-    Args:
-        process: runs :func:`_answer_orders`.
-    """
+    """Forks servers and writers."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process

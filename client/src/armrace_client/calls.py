@@ -36,10 +36,7 @@ Names = Iterable[str] | Path | None
 class Method(Generic[P, T]):
     """A method that makes an operation of its arguments and sends it.
 
-    Args:
-        make: the class of the operation, or a function that makes one.
-        pick: returns what a caller wants of the answer, if not the whole.
-        described: what has the docstring, if not ``make``.
+    ``pick`` returns what a caller wants of the answer; ``described`` has the docstring.
     """
 
     @overload
@@ -88,15 +85,7 @@ def check_reward(
     suspicion: float | None = None,
     labels: Labels | None = None,
 ) -> Reward:
-    """Return a reward with plain numbers; refuse what would make the service refuse its batch.
-
-    Args:
-        decision: the decision, or its signed name.
-        value: the reward.
-        source: where it comes from.
-        suspicion: how suspicious it is, from 0 to 1.
-        labels: further attributes.
-    """
+    """Return a reward with plain numbers; refuse what would make the service refuse its batch."""
     if not isinstance(decision, (DecisionAnswer, str)):
         raise InvalidParameter(f"decision must be a decision or its name; got {decision!r:.100}.")
     if source is not None and not isinstance(source, str):

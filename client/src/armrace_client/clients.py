@@ -284,15 +284,7 @@ class Client(_Connection[httpx2.Client], Calls):
 
 
 class AsyncClient(_Connection[httpx2.AsyncClient], AwaitedCalls):
-    """A client for an event loop; otherwise as :class:`Client`.
-
-    Args:
-        address: where the service is, as in ``http://localhost:8380``.
-        key: an API key; by default the environment variable ``ARMRACE_KEY``.
-        timeout: how many seconds to wait for a connection and for answers.
-        retries: how often to try again.
-        transport: how requests are sent, for tests.
-    """
+    """A client for an event loop; otherwise as :class:`Client`."""
 
     _kind = httpx2.AsyncClient
 
@@ -338,10 +330,5 @@ class AsyncClient(_Connection[httpx2.AsyncClient], AwaitedCalls):
                     yield _view(event)
 
     def queue(self, room: int = 10_000, when_full: WhenFull = "block") -> AsyncRewardQueue:
-        """Return a queue that sends rewards in the background; as :meth:`Client.queue`.
-
-        Args:
-            room: how many rewards may wait.
-            when_full: whether to wait or to raise when there is no room.
-        """
+        """Return a queue that sends rewards in the background; as :meth:`Client.queue`."""
         return AsyncRewardQueue(self.reward_many, room, when_full)

@@ -180,10 +180,5 @@ _BY_CODE = {
 
 
 def by_code(code: str, message: str) -> ArmraceError:
-    """Return the error that an answer over HTTP stands for.
-
-    Args:
-        code: its code.
-        message: its sentence.
-    """
+    """Return the error that an answer over HTTP stands for."""
     return _BY_CODE.get(code, ArmraceError)(message)

@@ -46,9 +46,6 @@ def integer_weights(probabilities: Sequence[float]) -> list[int]:
 
     What is positive gets at least 1. The rest goes to the largest remainders, in case of ties to
     the lower places.
-
-    Args:
-        probabilities: numbers of at least 0, not all 0; their exact values are taken.
     """
     ratios = [float(each).as_integer_ratio() for each in probabilities]
     scale = max(below for _, below in ratios)  # all are powers of two
@@ -71,11 +68,6 @@ class Draws:
 
     >>> [Draws(bytes(range(32)), 1, [2**31, 2**30, 2**30]).arm(n) for n in range(8)]
     [0, 0, 1, 0, 0, 0, 2, 1]
-
-    Args:
-        seed: 32 bytes.
-        stream: a whole number below 2^53.
-        weights: the weights of the arms.
     """
 
     def __init__(self, seed: bytes, stream: int, weights: Sequence[int]) -> None:
@@ -88,11 +80,7 @@ class Draws:
         self._cached: tuple[int, list[int]] = (-1, [])
 
     def arm(self, n: int) -> int:
-        """Return the arm of a draw.
-
-        Args:
-            n: the number of the draw, from 0.
-        """
+        """Return the arm of a draw."""
         block, arms = self._cached
         if n >> 4 != block:
             block, bounds = n >> 4, self._bounds
@@ -103,14 +91,7 @@ class Draws:
 
 
 def draw(seed: bytes, stream: int, weights: Sequence[int], n: int) -> int:
-    """Return the arm of one draw; :class:`Draws` is faster for many.
-
-    Args:
-        seed: 32 bytes.
-        stream: a whole number below 2^53.
-        weights: the weights of the arms.
-        n: the number of the draw, from 0.
-    """
+    """Return the arm of one draw; :class:`Draws` is faster for many."""
     return Draws(seed, stream, weights).arm(n)
 
 

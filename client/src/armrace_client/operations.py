@@ -689,11 +689,7 @@ class BackUp(Operation[answers.BackupAnswer], frozen=True):
 
 
 def check_count(count: Any) -> int:
-    """Return a number of decisions as a plain whole number, or refuse it.
-
-    Args:
-        count: what was given.
-    """
+    """Return a number of decisions as a plain whole number, or refuse it."""
     try:
         number = operator.index(count)
     except TypeError:
@@ -704,12 +700,7 @@ def check_count(count: Any) -> int:
 
 
 def check_part(what: str, name: str) -> str:
-    """Return a name that can be a part of an address; refuse dots, which lead elsewhere.
-
-    Args:
-        what: what the name is called in the sentence of a refusal.
-        name: the name.
-    """
+    """Return a name that can be a part of an address; refuse dots, which lead elsewhere."""
     if any(part in (".", "..") for part in name.split("/")):
         raise InvalidParameter(f"{what} must not have . or .. as a part; got {name!r:.100}.")
     return name
