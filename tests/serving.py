@@ -20,6 +20,11 @@ START = 1_700_000_000_000
 LOCAL = ("127.0.0.1", 50000)
 """The address of a client on this machine."""
 JSON = {"Content-Type": "application/json"}
+HEAD = (
+    b"POST /v1/experiments/ads/decide HTTP/1.1\r\nHost: localhost\r\n"
+    b"Content-Type: application/json\r\nContent-Length: 2\r\n"
+)
+"""What a request for a decision begins with."""
 
 
 class Clock:

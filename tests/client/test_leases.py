@@ -23,7 +23,7 @@ from armrace_client.errors import (
     ServiceUnreachable,
     TooManyOpen,
 )
-from armrace_client.leases import TOTAL, Draws, draw, integer_weights
+from armrace_client.leases import TOTAL, Draws, integer_weights
 from armrace_client.operations import LeasedVisit, Report, RewardBatch, TakeLease
 
 COUNTING = bytes(range(32))
@@ -55,7 +55,7 @@ def test_draws_are_those_of_the_definition(lease, first, arms):
     expected = [int(arm) for arm in arms.split()]
     draws = Draws(*lease)
     assert [draws.arm(first + n) for n in range(32)] == expected
-    assert [draw(*lease, first + n) for n in range(32)] == expected
+    assert [Draws(*lease).arm(first + n) for n in range(32)] == expected
     assert [draws.arm(first + n) for n in reversed(range(32))] == expected[::-1]
 
 

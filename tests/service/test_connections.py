@@ -7,30 +7,16 @@ from contextlib import ExitStack
 
 import pytest
 
-from armrace.service.http import connections, server
+from armrace.service.http import server
 from armrace.service.http.application import create_application
 from armrace.service.http.server import Server
 from hosting import running
-
-_HEAD = (
-    b"POST /v1/experiments/ads/decide HTTP/1.1\r\nHost: localhost\r\n"
-    b"Content-Type: application/json\r\nContent-Length: 2\r\n"
-)
+from serving import HEAD
 
 
 @pytest.fixture
 def impatient(monkeypatch):
-    monkeypatch.setattr(connections, "_SECONDS", 0.4)
-
-
-@pytest.fixture
-def address(service):
-    service.create("ads", ["a", "b"], 0)
-    # In less than the grace: streams must end by themselves.
-    with running(
-        Server(create_application(service, declared_open=True), "127.0.0.1", 0), seconds=5
-    ) as address:
-        yield address
+    monkeypatch.setattr(server, "_SECONDS", 0.4)
 
 
 def connect(address):
@@ -53,16 +39,16 @@ def asked(connection, path: str) -> bytes:
 
 def test_a_body_that_does_not_come_is_answered_408(impatient, address):
     with connect(address) as slow:
-        slow.sendall(_HEAD + b"\r\n{")
+        slow.sendall(HEAD + b"\r\n{")
         answer = received(slow)
     assert answer.startswith(b"HTTP/1.1 408")
     assert b'"code":"timed-out"' in answer
     with connect(address) as quick:
-        quick.sendall(_HEAD + b"\r\n{}")
+        quick.sendall(HEAD + b"\r\n{}")
         assert quick.recv(65536).startswith(b"HTTP/1.1 200")
 
 
-@pytest.mark.parametrize("begin", [b"", _HEAD], ids=["nothing", "half a head"])
+@pytest.mark.parametrize("begin", [b"", HEAD], ids=["nothing", "half a head"])
 def test_a_head_that_does_not_come_ends_the_connection(impatient, address, begin):
     with connect(address) as slow:
         slow.sendall(begin)
@@ -73,7 +59,7 @@ def test_a_head_that_does_not_come_ends_the_connection(impatient, address, begin
 def test_a_head_that_does_not_end_is_refused(address, part):
     """Many headers, or one without an end: what is kept of it must have a limit."""
     with connect(address) as greedy:
-        greedy.sendall(_HEAD + b"X-Long: ")
+        greedy.sendall(HEAD + b"X-Long: ")
         try:
             for number in range(200_000):
                 greedy.sendall(part % number if b"%" in part else part)
@@ -86,7 +72,7 @@ def test_a_head_that_does_not_end_is_refused(address, part):
 @pytest.mark.parametrize("end", [b"", b"\r\n\r\n{}"], ids=["without an end", "whole"])
 def test_a_head_that_is_too_large_is_told_so(address, end):
     with connect(address) as greedy:
-        greedy.sendall(_HEAD + b"X-Long: " + b"x" * 70_000 + end)
+        greedy.sendall(HEAD + b"X-Long: " + b"x" * 70_000 + end)
         answer = received(greedy)
     assert answer.startswith(b"HTTP/1.1 431")
     assert b'"code":"headers-too-large"' in answer

@@ -17,7 +17,7 @@ import pytest
 
 import armrace
 import flooding
-from armrace.service.http import connections
+from armrace.service.http import server as http_server
 from armrace.service.http.access import TRUST, Streams
 from armrace.service.http.application import create_application
 from armrace.service.http.server import Connection, Crowd, Server, _network
@@ -86,8 +86,8 @@ def test_a_client_with_a_key_is_served_throughout(tmp_path, count, addresses, se
         service.create("ads", ["a", "b"], 0, policy="ucb1", window=60)
     _, key = keyring_of(store).create(["admin"])
     program = (
-        "from armrace.service.http import connections; from armrace.cli.main import run; "
-        f"connections._SECONDS = {seconds}; run(['serve', '--store', {str(store)!r}, "
+        "from armrace.service.http import server; from armrace.cli.main import run; "
+        f"server._SECONDS = {seconds}; run(['serve', '--store', {str(store)!r}, "
         f"'--port', '{port}'])"
     )
     flood = [sys.executable, flooding.__file__, *map(str, (port, count, addresses, seconds + 6))]
@@ -120,7 +120,7 @@ def test_a_client_with_a_key_is_served_throughout(tmp_path, count, addresses, se
 
 def test_a_client_that_does_not_go_on_is_left(service, monkeypatch):
     """Whatever it has sent, and whenever; the server looks once a second."""
-    monkeypatch.setattr(connections, "_SECONDS", 1.0)
+    monkeypatch.setattr(http_server, "_SECONDS", 1.0)
     service.keyring.create(["admin"])
     kinds = {**flooding.KINDS, **flooding.MORE_KINDS}
 
@@ -137,7 +137,7 @@ def test_a_client_that_does_not_go_on_is_left(service, monkeypatch):
 
 def test_a_newcomer_takes_the_place_of_the_oldest_stranger(service, monkeypatch):
     """And a connection that has shown a key is not counted."""
-    monkeypatch.setattr(connections, "is_loopback", lambda address: False)
+    monkeypatch.setattr(http_server, "is_loopback", lambda address: False)
     _, key = service.keyring.create(["admin"])
     server = Server(create_application(service, declared_open=True), "127.0.0.1", 0, per_address=3)
     ask = f"GET /v1/experiments HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
@@ -159,7 +159,7 @@ def test_a_newcomer_takes_the_place_of_the_oldest_stranger(service, monkeypatch)
             one.sendall(ask)
             assert one.recv(65536).startswith(b"HTTP/1.1 200")
         # Without its key, it is a stranger again after a while.
-        monkeypatch.setattr(connections, "_TRUST_SECONDS", -1.0)
+        monkeypatch.setattr(http_server, "_TRUST_SECONDS", -1.0)
         trusted[0].sendall(ask)
         assert trusted[0].recv(65536).startswith(b"HTTP/1.1 200")
         trusted[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")

@@ -14,11 +14,9 @@ from starlette.testclient import TestClient
 from armrace.errors import DecisionExpired, InvalidParameter, StoreFailed
 from armrace.service import Keyring, MemoryStore, Service, work
 from armrace.service.http.application import create_application
-from armrace.service.http.server import Server
 from armrace.service.log.sqlite import SqliteStore
 from armrace.service.model.experiment import ExperimentState
-from hosting import running
-from serving import JSON, LOCAL, Clock, live, live_bytes
+from serving import HEAD, JSON, LOCAL, Clock, live, live_bytes
 
 ADS = {"policy": "ucb1", "horizon": 1000, "seed": 1, "window": 10}
 
@@ -67,37 +65,21 @@ def test_a_deep_policy_is_refused(client):
     assert answer.status_code == 422
 
 
-@pytest.fixture
-def address(service):
-    """A server on a port of this machine."""
-    service.create("ads", ["a", "b"], 0, **ADS)
-    with running(
-        Server(create_application(service, declared_open=True), "127.0.0.1", 0)
-    ) as address:
-        yield address
-
-
 def ask(address, text: bytes) -> bytes:
     with socket.create_connection(address, timeout=20) as connection:
         connection.sendall(text)
         return connection.recv(10_000)
 
 
-_HEAD = (
-    b"POST /v1/experiments/ads/decide HTTP/1.1\r\nHost: localhost\r\n"
-    b"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n"
-)
-
-
 def test_slow_clients_hold_nobody_up(address, service):
     """Clients that send half a request, or half a body, and wait; or go away."""
     slow = [socket.create_connection(address, timeout=20) for _ in range(20)]
     for number, connection in enumerate(slow):
-        connection.sendall(_HEAD[:20] if number % 2 else _HEAD + b"{")
-    assert ask(address, _HEAD + b"{}").startswith(b"HTTP/1.1 200")
+        connection.sendall(HEAD[:20] if number % 2 else HEAD + b"\r\n{")
+    assert ask(address, HEAD + b"\r\n{}").startswith(b"HTTP/1.1 200")
     for connection in slow[:10]:
         connection.close()
-    assert ask(address, _HEAD + b"{}").startswith(b"HTTP/1.1 200")
+    assert ask(address, HEAD + b"\r\n{}").startswith(b"HTTP/1.1 200")
     slow[10].sendall(b"}")  # the rest of its body
     assert slow[10].recv(10_000).startswith(b"HTTP/1.1 200")
     for connection in slow[10:]:

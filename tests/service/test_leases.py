@@ -12,7 +12,7 @@ from armrace.policies import POLICIES
 from armrace.service import MemoryStore, Service
 from armrace.service.log.memory import _MemoryTransaction
 from armrace.service.model.events import Decided
-from armrace_client.leases import draw, integer_weights
+from armrace_client.leases import Draws, integer_weights
 from armrace_client.operations import LeasedVisit
 from serving import events, is_replay, learned, live, live_bytes, sequence_of
 
@@ -33,7 +33,7 @@ def create(service, policy="tsallis-inf", **settings):
 
 def arms_of(lease, count):
     seed = bytes.fromhex(lease.seed)
-    return [draw(seed, lease.stream, lease.weights, number) for number in range(count)]
+    return [Draws(seed, lease.stream, lease.weights).arm(number) for number in range(count)]
 
 
 def report(service, lease, numbers, value=None):

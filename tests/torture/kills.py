@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import armrace
-from armrace_client.leases import draw
+from armrace_client.leases import Draws
 from serving import is_replay
 from torture.campaign import Campaign
 from torture.zygote import EXPERIMENTS, SETTINGS, Zygote
@@ -124,7 +124,7 @@ class _Client(threading.Thread):
         body = {"lease": lease["lease"], "visits": visits}
         for number, said in enumerate(connection.ask(f"{path}/report", body)["visits"]):
             assert said["status"] == "accepted", said
-            arm = lease["arms"][draw(seed, lease["stream"], lease["weights"], number)]
+            arm = lease["arms"][Draws(seed, lease["stream"], lease["weights"]).arm(number)]
             self._known.note_decisions([{"decision": said["decision"], "arm": arm}])
             self._known.note_reward(said["decision"], 1.0)
 

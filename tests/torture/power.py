@@ -25,7 +25,7 @@ from armrace.service.log.chain import BEGINNING, Chain, Head, head_of
 from armrace.service.log.sqlite import SqliteStore
 from armrace.service.log.store import Transaction
 from armrace_client.answers import DecisionRow
-from armrace_client.leases import draw
+from armrace_client.leases import Draws
 from armrace_client.operations import LeasedVisit
 from serving import Clock, is_replay
 from torture.campaign import MEMORY, Campaign
@@ -171,7 +171,7 @@ class _Visitors(_Writer):
             self._voided.add(made[0].decision)
         if rng.random() < 0.2:
             lease = service.lease(name)
-            arm = lease.arms[draw(bytes.fromhex(lease.seed), lease.stream, lease.weights, 3)]
+            arm = lease.arms[Draws(bytes.fromhex(lease.seed), lease.stream, lease.weights).arm(3)]
             for said in service.report(name, lease.lease, [LeasedVisit(3, value=1.0)]):
                 assert said.decision is not None
                 self._arms[said.decision], self._rewards[said.decision] = arm, 1.0

@@ -90,11 +90,6 @@ class Draws:
         return arms[n & 15]
 
 
-def draw(seed: bytes, stream: int, weights: Sequence[int], n: int) -> int:
-    """Return the arm of one draw; :class:`Draws` is faster for many."""
-    return Draws(seed, stream, weights).arm(n)
-
-
 class _Held(NamedTuple):
     """A lease, and the times of this process at which to replace it and to stop using it."""
 
