@@ -23,7 +23,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -178,6 +178,10 @@ class Engine:
         if not isinstance(name := getattr(operation, "name", ""), str):
             raise InvalidParameter(f"name must be text; got {name!r:.100}.")  # not a log's number
         HANDLERS[type(operation)](Session(self, principal), operation, deliver)
+
+    def gathering(self) -> AbstractContextManager[Any]:
+        """Keep the engine from beginning with what is submitted, so that it takes all together."""
+        return self._changed
 
     def perform(self, operation: Operation[T], principal: Principal) -> T:
         """Perform an operation and return its answer once it is durable, or raise its refusal."""

@@ -348,11 +348,12 @@ class Api:
 
     def _submit_all(self) -> None:
         asked, self._asked = self._asked, []
-        for operation, caller, future in asked:
-            try:
-                self._engine.submit(operation, caller.principal, partial(self._deliver, future))
-            except Exception as error:
-                self._deliver(future, error)
+        with self._engine.gathering():
+            for operation, caller, future in asked:
+                try:
+                    self._engine.submit(operation, caller.principal, partial(self._deliver, future))
+                except Exception as error:
+                    self._deliver(future, error)
 
     def _deliver(self, future: asyncio.Future[Any], outcome: Any) -> None:
         self._outcomes.append((future, outcome))
