@@ -19,14 +19,14 @@ from armrace.errors import (
 )
 from armrace.service import MemoryStore
 from armrace.service.engine import Engine
-from armrace.service.loading import outdated
+from armrace.service.loading import LogReader, outdated
 from armrace.service.log.chain import BEGINNING, Chain, head_of
 from armrace.service.log.store import NO_LOGS
 from armrace.service.model.events import Created, PhaseChanged, Rewarded, Ticked, encode, subject
 from armrace.service.model.experiment import ExperimentState
 from armrace.service.operations.deciding import decide
 from armrace.service.work import KeptRefusal, Principal
-from armrace_client.operations import Decide
+from armrace_client.operations import Decide, LeasedVisit, Visit
 from serving import (
     FailingStore,
     RecoveringStore,
@@ -55,7 +55,7 @@ def submit(service, *calls):
     return found
 
 
-# --- a store that fails -----------------------------------------------------------------------
+# --- a store that fails ------------------------------------------------------------------
 
 
 def test_a_failed_transaction_answers_nothing_and_stops_the_service(make_service):
@@ -147,7 +147,7 @@ def test_a_store_that_cannot_be_closed_lets_others_be_refused(make_service, monk
     assert len(told) == 1
 
 
-# --- group commit -----------------------------------------------------------------------------
+# --- group commit ------------------------------------------------------------------------
 
 
 class GatedStore(MemoryStore):
@@ -261,7 +261,7 @@ def test_many_threads_on_several_experiments_lose_nothing(make_service):
     assert all(is_replay(service, name) for name in names)
 
 
-# --- several engines, loading and leaving -----------------------------------------------------
+# --- several engines, loading and leaving ------------------------------------------------
 
 
 def test_an_experiment_is_saved_before_it_leaves_if_that_is_worth_it(make_service, monkeypatch):
@@ -379,7 +379,7 @@ def test_a_failed_snapshot_on_the_way_out_fails_nothing_else(make_service, monke
     assert service.describe("ads").decisions == 1
 
 
-# --- damage -----------------------------------------------------------------------------------
+# --- damage ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("damage", ["missing", "changed", "reordered", "snapshot"])
@@ -490,7 +490,7 @@ def test_no_snapshot_is_saved_that_does_not_end_where_the_log_ends(make_service,
     assert store._logs[1].snapshots == {}
 
 
-# --- commands that are refused or fail --------------------------------------------------------
+# --- commands that are refused or fail ---------------------------------------------------
 
 
 @pytest.mark.parametrize("error", [InvalidParameter("no."), ZeroDivisionError()])
@@ -668,3 +668,51 @@ def test_memory_does_not_grow_with_settled_visits(service, clock):
         sizes.append(len(live_bytes(service)))
     assert service.describe("ads").open == 0
     assert max(sizes) - min(sizes) < 40  # digits of counts
+
+
+# --- several services on one store ------------------------------------------------------------
+
+
+@pytest.fixture
+def servers(make_service):
+    one = make_service(RecoveringStore())
+    one.create("ads", ["a", "b"], 0, seed=1)
+    return one, make_service(one.engine.store, one.keyring)
+
+
+def test_a_batch_that_the_store_has_not_kept_has_no_answer(servers):
+    """A member that is called invalid would not be sent again."""
+    service, store = servers[0], servers[0].engine.store
+    made, lease = service.decide_many("ads", 2), service.lease("ads")
+    store.fails = True
+    with pytest.raises(StoreFailed):
+        service.reward_many([(each, 1.0) for each in made])
+    with pytest.raises(StoreFailed):
+        service.report("ads", lease.lease, [LeasedVisit(0), LeasedVisit(1)])
+    with pytest.raises(StoreFailed):
+        service.decide_batch("ads", [Visit(request="r"), Visit(request="s")])
+    store.fails = False
+    answers = service.reward_many([(each, 1.0) for each in made])
+    assert [each.status for each in answers] == ["accepted", "accepted"]
+
+
+@pytest.mark.parametrize("meanwhile", ["void", "visits"])
+def test_a_preview_shows_one_state(servers, monkeypatch, meanwhile):
+    """Whatever other servers do before it has replayed the log."""
+    one, other = servers
+    one.engine.snapshot_step = other.engine.snapshot_step = 1
+    made = [one.decide("ads", source="mill") for _ in range(4)]
+    replay, acts = LogReader.replay, [lambda: other.decide_many("ads", 3)]
+    if meanwhile == "void":
+        acts = [lambda: other.void("ads", made[0])]
+
+    def interrupted(self, ruled, end):
+        if acts:
+            acts.pop()()
+        return replay(self, ruled, end)
+
+    monkeypatch.setattr(LogReader, "replay", interrupted)
+    seen = one.void("ads", sources="mill", preview=True)
+    assert seen.before.decisions == seen.visits - (4 - seen.changed)
+    assert seen.after.decisions == seen.before.decisions - seen.changed
+    assert seen.changed == (3 if meanwhile == "void" else 4)

@@ -6,6 +6,7 @@ import math
 import random
 from fractions import Fraction
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,6 +16,8 @@ from armrace.errors import DecisionExpired, ForeignTicket, InvalidParameter, Rew
 from armrace.service import MemoryStore, Service
 from armrace.service.log.memory import _MemoryTransaction
 from armrace.service.model.settings import GRID, RewardScale
+from armrace.service.work import Principal
+from armrace_client.operations import Reward
 from serving import is_replay, live, log_of, records
 
 
@@ -265,3 +268,25 @@ def test_narrow_and_wide_ranges_have_a_grid(service, rewards):
     service.create("ads", ["a", "b"], "drop", rewards=rewards, settle="immediate")
     for reward in rewards:
         assert service.reward(service.decide("ads"), reward) == "accepted"
+
+
+@pytest.mark.parametrize("first", ["-0.0", "1e-400", "-1e-400", "0", "4e-7"])
+def test_numbers_too_small_for_the_grid_are_zero_and_duplicates(service, clock, first):
+    service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=1000, seed=1, window=10)
+    decision = service.decide("ads").decision
+
+    def reward(value: str) -> str:
+        body = f'{{"decision": "{decision}", "value": {value}}}'
+        asked = msgspec.json.decode(body, type=Reward)
+        return service.engine.perform(asked, Principal(service.tenant)).status
+
+    assert reward(first) == "accepted"
+    for again in ("-0.0", "1e-400", "0.0"):
+        assert reward(again) == "duplicate"
+    with pytest.raises(RewardConflict):
+        reward("1")
+    clock.move(10)
+    (row,) = service.rows("ads")
+    assert (row.reward, math.copysign(1.0, row.reward)) == (0.0, 1.0)
+    assert sum(arm.mean or 0.0 for arm in service.describe("ads").arms) == 0.0
+    assert is_replay(service)

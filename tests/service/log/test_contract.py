@@ -20,20 +20,16 @@ each_check = pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: ch
 
 
 @each_check
-def test_the_store_in_memory(check):
-    store = MemoryStore()
-    check(lambda: store)
-
-
-@each_check
-def test_the_store_in_a_file(check, tmp_path):
-    check(lambda: SqliteStore(tmp_path / "log.db"))
-
-
-@each_check
-def test_the_store_in_a_database(check, postgres):
-    schema = f"contract{next(_numbers)}"
-    check(lambda: PostgresStore(postgres.place, schema))
+@pytest.mark.parametrize("kind", ["memory", "file", "database"])
+def test_every_store_fulfils_the_contract(kind, check, tmp_path, request):
+    store, schema = MemoryStore(), f"contract{next(_numbers)}"
+    place = request.getfixturevalue("postgres").place if kind == "database" else ""
+    openers = {
+        "memory": lambda: store,
+        "file": lambda: SqliteStore(tmp_path / "log.db"),
+        "database": lambda: PostgresStore(place, schema),
+    }
+    check(openers[kind])
 
 
 def test_the_whole_suite_twice_on_one_store(tmp_path, postgres):

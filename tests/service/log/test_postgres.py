@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import signal
 import subprocess
 import sys
@@ -13,12 +14,16 @@ from collections import Counter
 import psycopg
 import pytest
 
+import armrace
+from armrace.cli.main import run
 from armrace.errors import DamagedFile, InvalidParameter, StoreFailed
+from armrace.service import Keyring
 from armrace.service.log import postgres as postgres_module
 from armrace.service.log.chain import BEGINNING, Chain
 from armrace.service.log.postgres import PostgresStore
 from log_filling import append, create, payloads
 from processes import started
+from serving import records
 
 _numbers = itertools.count()
 
@@ -35,10 +40,9 @@ def store(postgres, schema):
     store.close()
 
 
-def execute(postgres, *statements):
-    with psycopg.connect(postgres.place, autocommit=True) as connection:
-        for statement in statements:
-            connection.execute(statement)
+def execute(place, statement):
+    with psycopg.connect(place, autocommit=True) as connection:
+        return connection.execute(statement).rowcount
 
 
 def check_chains(store):
@@ -230,7 +234,7 @@ def test_subjects_are_found_with_their_index(postgres, schema, store):
     query = "EXPLAIN " + queries[0].replace("?", "%s")
     (log,) = create(store, "a")
     execute(
-        postgres,
+        postgres.place,
         f"INSERT INTO {schema}.records SELECT {log}, number, '', '', number / 2 "
         "FROM generate_series(1, 100000) AS number",
     )
@@ -246,7 +250,7 @@ def test_subjects_are_found_with_their_index(postgres, schema, store):
         with store.transaction() as transaction:
             found = [record.sequence for record in transaction.find_many(log, [8, 7], 14)]
         assert found == [15, 16, 17]
-        execute(postgres, f"ANALYZE {schema}.records")
+        execute(postgres.place, f"ANALYZE {schema}.records")
 
 
 def test_a_transaction_has_a_bound_of_logs(store):
@@ -310,7 +314,7 @@ def test_what_cannot_be_used_is_refused(postgres, schema, store):
         PostgresStore(f"postgresql://armrace@/nowhere?host={postgres.folder}", schema)
     with pytest.raises(InvalidParameter, match="must be a plain name"):
         PostgresStore(postgres.place, "x; DROP")
-    execute(postgres, f"UPDATE {schema}.version SET version = 99")
+    execute(postgres.place, f"UPDATE {schema}.version SET version = 99")
     with pytest.raises(DamagedFile, match="has the schema 99; this version reads 10"):
         PostgresStore(postgres.place, schema)
 
@@ -439,3 +443,64 @@ def test_a_stopped_process_frees_its_log_and_never_holds_others(postgres, schema
     assert said[1] == "1"
     assert payloads(store, log) == [b"of the other"]
     assert len(payloads(store, other)) > 10
+
+
+# --- armrace check ----------------------------------------------------------------------------
+
+
+def test_a_database_is_checked_while_it_is_used(place, tmp_path, capsys):
+    keys = tmp_path / "keys"
+    check = ["check", place, "--keys", str(keys)]
+    Keyring(keys)
+    assert run(check) == 2
+    assert "the database holds no store of armrace" in capsys.readouterr().err
+    with armrace.open(place, keys=keys) as service:
+        service.engine.snapshot_step = 100
+        service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=10_000)
+        stopped = threading.Event()
+
+        def work():
+            while not stopped.is_set():
+                made = service.decide_many("ads", 20)
+                service.reward_many([(each, 1.0) for each in made], source="web")
+                service.void("ads", [made[0]])
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        try:
+            while len(records(service)) < 500:
+                stopped.wait(0.05)
+            for _ in range(3):
+                assert run([*check, "--json", "-"]) == 0
+                found = json.loads(capsys.readouterr().out)
+                assert found["intact"]
+                assert found["snapshots"] >= 1
+        finally:
+            stopped.set()
+            worker.join()
+        assert found["records"] <= len(records(service))
+    assert run(check) == 0
+
+
+@pytest.mark.parametrize(
+    ("statement", "sentence"),
+    [
+        ("UPDATE armrace.records SET payload = payload || 'x' WHERE sequence = 3", "its digest"),
+        ("DELETE FROM armrace.records WHERE sequence = 3", "record 3 is missing"),
+        ("DELETE FROM armrace.records WHERE sequence > 3", "does not hold record 11"),
+        ("UPDATE armrace.records SET subject = 7 WHERE sequence = 3", "a wrong subject"),
+        ("UPDATE armrace.snapshots SET data = data || 'x'", "is not the replay of the log"),
+        ("UPDATE armrace.version SET version = 99", "has the schema 99"),
+    ],
+)
+def test_damage_of_a_database_is_named(place, tmp_path, capsys, statement, sentence):
+    keys = tmp_path / "keys"
+    with armrace.open(place, keys=keys) as service:
+        service.engine.snapshot_step = 3
+        service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=10_000)
+        service.reward_many([(each, 1.0) for each in service.decide_many("ads", 5)])
+    assert execute(place, statement)
+    assert run(["check", place, "--keys", str(keys)]) == 1
+    found = capsys.readouterr().err
+    assert sentence in found
+    assert found.count("\n") == 1

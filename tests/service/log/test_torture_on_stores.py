@@ -1,15 +1,27 @@
-"""A loss of power at any moment loses nothing that was acknowledged; and the test can tell."""
+"""Stores under torture: losses of power, kills, and random sequences of requests on a database."""
 
 from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from torture.kills import kill_often
 from torture.power import lose_power
+from torture.sequences import BUDGET, DATABASES, on_database
 
-RUNS = 80
+KILLS, RUNS = 8, 80
 
 
-def test_nothing_acknowledged_is_lost():
+def test_killed_servers_and_writers_lose_nothing_that_they_acknowledged(tmp_path):
+    found = kill_often(tmp_path, range(KILLS))
+    assert (found["server"], found["writer"]) == (6, 2)
+    assert found["rewarded"] > 5 * KILLS
+
+
+def test_a_loss_of_power_loses_nothing_that_was_acknowledged():
     outcomes = [lose_power(seed) for seed in range(2 * RUNS)]
     assert sum(outcome.acknowledged > 0 for outcome in outcomes) > RUNS
     assert [seed for seed, outcome in enumerate(outcomes) if outcome.lost] == []
@@ -34,3 +46,9 @@ def test_a_disk_that_does_not_synchronise_the_database_is_found():
 
 def test_a_run_replays():
     assert lose_power(7) == lose_power(7)
+
+
+@pytest.mark.parametrize("machine", DATABASES, ids=lambda each: each.__name__)
+def test_the_service_answers_as_the_model(machine, postgres):
+    fewer = settings(BUDGET, max_examples=6)
+    run_state_machine_as_test(on_database(machine, postgres.place), settings=fewer)
