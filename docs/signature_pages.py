@@ -28,16 +28,10 @@ SHOWN: dict[str, tuple[Any, ...]] = {
     "Live use": (online.Learner,),
     "Audits": (forensics.audit, forensics.Audit),
     "The service": (
-<<<<<<< HEAD
         armrace.open,
         service.Service,
         armrace_client.Client,
         armrace_client.LeasedExperiment,
-=======
-        "armrace.service.service.open",
-        "armrace.service.service.Service",
-        "armrace_client.clients.Client",
->>>>>>> 05c12f4 (Merge small modules of the service, and give each public name one home)
     ),
     "Planning and verifying": (
         planning.make_question,
