@@ -254,6 +254,11 @@ class AsyncRewardQueue:
     """As :class:`RewardQueue`, with methods that are awaited; the event loop sends the requests.
 
     Close it before the event loop ends; what is left then cannot be sent.
+
+    Args:
+        send: sends a batch; as :meth:`armrace_client.AsyncClient.reward_many`.
+        room: how many rewards may wait.
+        when_full: ``"block"`` or ``"raise"``.
     """
 
     def __init__(

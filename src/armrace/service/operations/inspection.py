@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -32,6 +31,7 @@ from armrace_client.answers import DecisionRow
 
 FORMATS = {"ndjson": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
 """The media type of each format."""
+_json = msgspec.json.Encoder()
 _ROWS_AT_ONCE = 2000
 """More would keep the interpreter from others for milliseconds while they are converted."""
 
@@ -47,36 +47,30 @@ def write_rows(rows: Iterable[DecisionRow], path: Path | str) -> None:
         if kind == "parquet":
             _write_parquet(parts, place)
         else:
-            with place.open("wb") as file:
-                file.writelines(map(msgspec.json.Encoder().encode_lines, parts))
+            _write_lines(parts, place)
+
+
+def _write_lines(parts: Iterable[list[DecisionRow]], path: Path) -> None:
+    with path.open("wb") as file:
+        file.writelines(map(_json.encode_lines, parts))
 
 
 def _write_parquet(parts: Iterable[list[DecisionRow]], path: Path) -> None:
-    """Write a file for each part first: Polars cannot append to a Parquet file."""
-    import polars
-
-    # Beside the target, where there is room for it: the usual place may be memory.
-    with TemporaryDirectory(dir=path.parent) as folder:
-        files = []
-        for number, part in enumerate(chain([[]], parts)):  # the columns, if there are no rows
-            files.append(Path(folder) / f"{number}.parquet")
-            _to_frame(part).write_parquet(files[-1])
-        polars.scan_parquet(files).sink_parquet(path)
-
-
-def _to_frame(rows: list[DecisionRow]) -> Any:
-    """Return rows as a data frame of Polars."""
+    """Write lines first, which Polars converts beside the interpreter and not in it."""
     import polars
 
     # Labels as JSON: a column of Parquet has one type, and labels have names of their own.
-    values = [
-        msgspec.structs.astuple(
-            msgspec.structs.replace(row, labels=msgspec.json.encode(row.labels).decode())
-        )
-        for row in rows
-    ]
-    schema = {field.name: field.type for field in msgspec.structs.fields(DecisionRow)}
-    return polars.DataFrame(values, {**schema, "by": str, "labels": str}, orient="row")
+    columns = {field.name: field.type for field in msgspec.structs.fields(DecisionRow)}
+    schema = polars.Schema({**columns, "by": str, "labels": str})
+    # Beside the target, where there is room for it: the usual place may be memory.
+    with TemporaryDirectory(dir=path.parent) as folder:
+        lines = Path(folder) / "rows.ndjson"
+        _write_lines(([_with_labels_as_text(row) for row in part] for part in parts), lines)
+        polars.scan_ndjson(lines, schema=schema).sink_parquet(path)
+
+
+def _with_labels_as_text(row: DecisionRow) -> DecisionRow:
+    return msgspec.structs.replace(row, labels=_json.encode(row.labels).decode())
 
 
 _backing_up = threading.Lock()
