@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import contextmanager
 from typing import Any
 
@@ -56,6 +57,15 @@ class FailingStore(MemoryStore):
 
 class RecoveringStore(FailingStore):
     recovers = True
+
+
+def answer_on(connection: socket.socket) -> bytes:
+    """The next answer on a connection, whose body may come in a packet of its own."""
+    answer = connection.recv(65536)
+    size = int(answer.lower().partition(b"content-length: ")[2].split(b"\r")[0])
+    while len(answer.partition(b"\r\n\r\n")[2]) < size:
+        answer += connection.recv(65536)
+    return answer
 
 
 def live(service: Service, name: str = "ads") -> ExperimentState:

@@ -11,7 +11,7 @@ from armrace.service.http import server
 from armrace.service.http.application import create_application
 from armrace.service.http.server import Server
 from hosting import running
-from serving import HEAD
+from serving import HEAD, answer_on
 
 
 @pytest.fixture
@@ -32,9 +32,9 @@ def received(connection) -> bytes:
 
 
 def asked(connection, path: str) -> bytes:
-    """The answer to a request without a key, which comes in one piece."""
+    """The answer to a request without a key."""
     connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-    return connection.recv(65536)
+    return answer_on(connection)
 
 
 def test_a_body_that_does_not_come_is_answered_408(impatient, address):
