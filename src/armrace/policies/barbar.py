@@ -9,22 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
 from armrace.kernels.sampling import total_weight
-from armrace.kernels.streams import Stream
 from armrace.limits import Limits
-from armrace.policies.common.counts import CountingPolicy, Counts, make_counts, record
+from armrace.policies.common.counts import CountingPolicy, Counts, make_counts
 from armrace.policies.common.epochs import (
     Epochs,
-    add_to_epoch,
-    assign_in_epoch,
-    choose_in_epoch,
-    epoch_is_over,
     epoch_mean,
-    fill_shares_of_plan,
     make_epochs,
-    next_epoch,
+    plays_in_epochs,
 )
 from armrace.specification import Confidence
 
@@ -80,13 +72,16 @@ class Barbar(CountingPolicy, frozen=True, tag="barbar"):
         # lg 1 = 0 has no logarithm.
         log_term = math.log(8 * arms / self.delta * math.log2(max(horizon, 2)))
         state = BarbarState(make_counts(arms), make_epochs(arms), self.scale * 1024 * log_term)
-        _begin_epoch(state)
+        _begin_epoch(state, 0)
         return state
 
 
 @inlined
-def _estimate_gaps(epochs: Epochs, out: npt.NDArray[np.float64]) -> None:
-    """Write the gaps that follow from the epoch's rewards into ``out``, which may alias them."""
+def _estimate_gaps(epochs: Epochs, out: npt.NDArray[np.float64]) -> int:
+    """Write the gaps that follow from the epoch's rewards into ``out``, which may alias them.
+
+    No arm leads: all are planned alike.
+    """
     best = -np.inf
     for arm in range(out.size):
         best = max(best, epoch_mean(epochs, arm) - epochs.gaps[arm] / 16.0)
@@ -94,51 +89,21 @@ def _estimate_gaps(epochs: Epochs, out: npt.NDArray[np.float64]) -> None:
     floor = 0.5 ** epochs.number[0]
     for arm in range(out.size):
         out[arm] = max(floor, best - epoch_mean(epochs, arm))
+    return 0
 
 
 @inlined
-def _plan(least_plays: float, gaps: npt.NDArray[np.float64], out: npt.NDArray[np.float64]) -> float:
+def _plan(
+    state: BarbarState,
+    epoch: int,
+    leader: int,
+    gaps: npt.NDArray[np.float64],
+    out: npt.NDArray[np.float64],
+) -> float:
     """Write into ``out`` how often to play arms with these gaps; returns the total."""
     for arm in range(out.size):
-        out[arm] = least_plays / (gaps[arm] * gaps[arm])
+        out[arm] = state.least_plays / (gaps[arm] * gaps[arm])
     return total_weight(out)
 
 
-@inlined
-def _begin_epoch(state: BarbarState) -> None:
-    epochs = state.epochs
-    total = _plan(state.least_plays, epochs.gaps, epochs.planned)
-    next_epoch(epochs, total, math.ceil(total))
-
-
-@implement(distribution, BarbarState)
-def barbar_distribution(state: BarbarState, out: npt.NDArray[np.float64]) -> None:
-    epochs = state.epochs
-    if epoch_is_over(epochs):
-        _estimate_gaps(epochs, out)
-        # Without touching the state: a look at the distribution must not begin an epoch.
-        total = _plan(state.least_plays, out, out)
-        for arm in range(out.size):
-            out[arm] /= total
-    else:
-        fill_shares_of_plan(epochs, out)
-
-
-@implement(choose, BarbarState)
-def barbar_choose(state: BarbarState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return choose_in_epoch(state, stream, eligible)
-
-
-@implement(assign, BarbarState)
-def barbar_assign(state: BarbarState, ticket: Ticket) -> Ticket:
-    epochs = state.epochs
-    if epoch_is_over(epochs):
-        _estimate_gaps(epochs, epochs.gaps)
-        _begin_epoch(state)
-    return assign_in_epoch(epochs, state.counts, ticket)
-
-
-@implement(learn, BarbarState)
-def barbar_learn(state: BarbarState, ticket: Ticket, reward: float) -> None:
-    record(state.counts, ticket.arm, reward)
-    add_to_epoch(state.epochs, ticket.phase, ticket.arm, reward)
+_begin_epoch = plays_in_epochs(BarbarState, _estimate_gaps, _plan)

@@ -9,22 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
-from armrace.kernels.streams import Stream
 from armrace.limits import Limits
-from armrace.policies.common.counts import CountingPolicy, Counts, make_counts, record
+from armrace.policies.common.counts import CountingPolicy, Counts, make_counts
 from armrace.policies.common.epochs import (
     Epochs,
-    add_to_epoch,
-    assign_in_epoch,
-    choose_in_epoch,
-    epoch_is_over,
     epoch_mean,
     epoch_plays,
-    fill_shares_of_plan,
     make_epochs,
-    next_epoch,
+    plays_in_epochs,
 )
 
 
@@ -106,19 +98,19 @@ def _estimate_gaps(epochs: Epochs, out: npt.NDArray[np.float64]) -> int:
 
 @inlined
 def _plan(
-    scale: float,
+    state: BarbatState,
     epoch: int,
     best: int,
     gaps: npt.NDArray[np.float64],
     out: npt.NDArray[np.float64],
-) -> int:
+) -> float:
     """Write into ``out`` how often to play arms with these gaps; returns the epoch's length.
 
     The best arm gets all rounds that the plays of the others leave.
     """
-    least_plays = scale * 256.0 * log_term(out.size, epoch)
-    length = math.ceil(out.size * least_plays * 4.0 ** (epoch - 1))
-    left = float(length)
+    least_plays = state.scale * 256.0 * log_term(out.size, epoch)
+    length = float(math.ceil(out.size * least_plays * 4.0 ** (epoch - 1)))
+    left = length
     for arm in range(out.size):
         if arm != best:
             out[arm] = least_plays / (gaps[arm] * gaps[arm])
@@ -129,40 +121,4 @@ def _plan(
     return length
 
 
-@inlined
-def _begin_epoch(state: BarbatState, best: int) -> None:
-    epochs = state.epochs
-    length = _plan(state.scale, epochs.number[0] + 1, best, epochs.gaps, epochs.planned)
-    next_epoch(epochs, float(length), length)
-
-
-@implement(distribution, BarbatState)
-def barbat_distribution(state: BarbatState, out: npt.NDArray[np.float64]) -> None:
-    epochs = state.epochs
-    if epoch_is_over(epochs):
-        best = _estimate_gaps(epochs, out)
-        # In place: every gap is read before its plan is written over it.
-        length = _plan(state.scale, epochs.number[0] + 1, best, out, out)
-        for arm in range(out.size):
-            out[arm] /= length
-    else:
-        fill_shares_of_plan(epochs, out)
-
-
-@implement(choose, BarbatState)
-def barbat_choose(state: BarbatState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return choose_in_epoch(state, stream, eligible)
-
-
-@implement(assign, BarbatState)
-def barbat_assign(state: BarbatState, ticket: Ticket) -> Ticket:
-    epochs = state.epochs
-    if epoch_is_over(epochs):
-        _begin_epoch(state, _estimate_gaps(epochs, epochs.gaps))
-    return assign_in_epoch(epochs, state.counts, ticket)
-
-
-@implement(learn, BarbatState)
-def barbat_learn(state: BarbatState, ticket: Ticket, reward: float) -> None:
-    record(state.counts, ticket.arm, reward)
-    add_to_epoch(state.epochs, ticket.phase, ticket.arm, reward)
+_begin_epoch = plays_in_epochs(BarbatState, _estimate_gaps, _plan)

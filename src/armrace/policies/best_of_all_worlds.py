@@ -36,7 +36,7 @@ from armrace.policies.common.switching import (
     best_active,
     has_switched,
     make_sapo,
-    view_sapo,
+    view_tested,
 )
 from armrace.policies.leaders.exponential_gains import (
     fill_probabilities,
@@ -133,7 +133,10 @@ class BestOfAllWorlds(RacePolicy, frozen=True, tag="best-of-all-worlds"):
         )
 
     def inspect(self, state: Any) -> Sequence[ArmView]:
-        return [*super().inspect(state.race), *view_sapo(state.top, state.race.share.size)]
+        return [
+            *super().inspect(state.race),
+            *view_tested(state.top, state.top.eliminated_at, state.race.share.size),
+        ]
 
 
 @inlined

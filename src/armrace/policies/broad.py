@@ -10,15 +10,14 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn, stamped
-from armrace.kernels.sampling import choose_by_weights
-from armrace.kernels.streams import Stream
+from armrace.kernels.generics import Ticket, assign, learn, stamped
 from armrace.limits import Limits
 from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
 from armrace.policies.leaders.estimates import (
     LOGARITHMIC_BARRIER,
     Estimates,
     add_loss,
+    draws_from_weights,
     make_estimates,
     power_weights,
 )
@@ -115,15 +114,10 @@ def _variation(
     return loss * loss * total
 
 
-@implement(distribution, BroadState)
-def broad_distribution(state: BroadState, out: npt.NDArray[np.float64]) -> None:
-    for arm in range(out.size):
-        out[arm] = state.weights[arm]
-
-
-@implement(choose, BroadState)
-def broad_choose(state: BroadState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return choose_by_weights(state.weights, 1.0, stream, eligible)
+@draws_from_weights(BroadState)
+@inlined
+def _weights(state: BroadState) -> npt.NDArray[np.float64]:
+    return state.weights
 
 
 @implement(assign, BroadState)

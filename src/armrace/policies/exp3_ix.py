@@ -11,13 +11,11 @@ import numpy.typing as npt
 from armrace.errors import InvalidParameter
 from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn, stamped
-from armrace.kernels.sampling import choose_by_weights
-from armrace.kernels.streams import Stream
+from armrace.kernels.generics import Ticket, assign, learn, stamped
 from armrace.limits import Limits
 from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
 from armrace.policies.leaders.absence import ranks_arms
-from armrace.policies.leaders.estimates import add_loss, exponential_weights
+from armrace.policies.leaders.estimates import add_loss, draws_from_weights, exponential_weights
 
 
 class Exp3IxState(NamedTuple):
@@ -45,6 +43,7 @@ class Exp3Ix(CountingPolicy, frozen=True, tag="exp3-ix"):
     ``ln(2/delta)`` under the root; that the paper prints them as here is from memory. A late reward
     is weighed with the exploration of its decision's round, the memo of its ticket.
 
+    >>> from armrace.kernels.generics import distribution
     >>> state = Exp3Ix(learning_rate=0.1).start(arms=2, horizon=100)
     >>> learn(state, Ticket(arm=0, layer=0, probability=0.5, memo=0.05), reward=0.0)
     >>> weights = np.empty(2)
@@ -104,17 +103,12 @@ def _at_round(state: Exp3IxState, rate: float, number: int) -> float:
     return rate / math.sqrt(max(number, 1)) if state.anytime else rate
 
 
-@implement(distribution, Exp3IxState)
-def exp3_ix_distribution(state: Exp3IxState, out: npt.NDArray[np.float64]) -> None:
+@draws_from_weights(Exp3IxState)
+@inlined
+def _weights(state: Exp3IxState) -> npt.NDArray[np.float64]:
     rate = _at_round(state, state.learning_rate, state.counts.rounds[0] + 1)
-    exponential_weights(state.losses, rate, out)
-
-
-@implement(choose, Exp3IxState)
-def exp3_ix_choose(state: Exp3IxState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    weights = state.scratch
-    distribution(state, weights)
-    return choose_by_weights(weights, 1.0, stream, eligible)
+    exponential_weights(state.losses, rate, state.scratch)
+    return state.scratch
 
 
 @implement(assign, Exp3IxState)

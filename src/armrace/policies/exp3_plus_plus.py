@@ -10,12 +10,15 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
-from armrace.kernels.sampling import choose_by_weights
-from armrace.kernels.streams import Stream
+from armrace.kernels.generics import Ticket, assign, learn
 from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
 from armrace.policies.leaders.absence import ranks_arms
-from armrace.policies.leaders.estimates import add_loss, exponential_weights, smallest
+from armrace.policies.leaders.estimates import (
+    add_loss,
+    draws_from_weights,
+    exponential_weights,
+    smallest,
+)
 
 _ALPHA, _BETA = 3.0, 256.0
 _STRENGTH_2014 = 18.0
@@ -54,6 +57,7 @@ class Exp3PlusPlus(CountingPolicy, frozen=True, tag="exp3-plus-plus"):
     Theorem 3 of 2014, which asks for a factor of 18 or more. With these constants the gaps begin
     to matter only after 10^8 rounds and more.
 
+    >>> from armrace.kernels.generics import distribution
     >>> state = Exp3PlusPlus(version="2014").start(arms=2, horizon=100)
     >>> learn(state, Ticket(arm=0, layer=0, probability=0.5), reward=0.0)
     >>> state.counts.rounds[0] = 1
@@ -141,24 +145,17 @@ def _mix(state: Exp3PlusPlusState, number: int, out: npt.NDArray[np.float64]) ->
         out[arm] = left * out[arm] + explored
 
 
-@implement(distribution, Exp3PlusPlusState)
-def exp3_plus_plus_distribution(state: Exp3PlusPlusState, out: npt.NDArray[np.float64]) -> None:
-    played = state.counts.rounds[0]
+@draws_from_weights(Exp3PlusPlusState)
+@inlined
+def _weights(state: Exp3PlusPlusState) -> npt.NDArray[np.float64]:
+    played, out = state.counts.rounds[0], state.scratch
     if state.bounds_gaps and played < out.size:
         # Each arm once, in order: the bounds of 2017 need a reward of every arm.
         out.fill(0.0)
         out[played] = 1.0
     else:
         _mix(state, played + 1, out)
-
-
-@implement(choose, Exp3PlusPlusState)
-def exp3_plus_plus_choose(
-    state: Exp3PlusPlusState, stream: Stream, eligible: Eligible = None
-) -> Ticket:
-    weights = state.scratch
-    distribution(state, weights)
-    return choose_by_weights(weights, 1.0, stream, eligible)
+    return out
 
 
 @implement(assign, Exp3PlusPlusState)

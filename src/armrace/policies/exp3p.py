@@ -8,17 +8,16 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
-from armrace.kernels.sampling import choose_by_weights
-from armrace.kernels.streams import Stream
+from armrace.kernels.generics import Ticket, assign, learn
 from armrace.limits import Limits
 from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
+from armrace.policies.leaders.estimates import draws_from_weights
 from armrace.policies.leaders.exponential_gains import (
     ExponentialGains,
     add_bonuses,
     add_reward,
-    fill_probabilities,
     gain_probabilities,
     make_gains,
 )
@@ -81,14 +80,10 @@ class Exp3P(CountingPolicy, frozen=True, tag="exp3p"):
         return Exp3PState(make_counts(arms), make_gains(arms, horizon, log_confidence))
 
 
-@implement(distribution, Exp3PState)
-def exp3p_distribution(state: Exp3PState, out: npt.NDArray[np.float64]) -> None:
-    fill_probabilities(state.exponential, out)
-
-
-@implement(choose, Exp3PState)
-def exp3p_choose(state: Exp3PState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return choose_by_weights(gain_probabilities(state.exponential), 1.0, stream, eligible)
+@draws_from_weights(Exp3PState)
+@inlined
+def _weights(state: Exp3PState) -> npt.NDArray[np.float64]:
+    return gain_probabilities(state.exponential)
 
 
 @implement(assign, Exp3PState)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from armrace.limits import Limits
-from armrace.policies.common.counts import CountingPolicy
-from armrace.policies.common.randomised_feedback import SeenAsOne, SeenAsZero, check_feedback
+from armrace.policies.common.randomised_feedback import RandomisedFeedback
 from armrace.policies.indices.kl_indices import KlIndices, kl_index, make_kl_indices
 
 
-class KlUcbCf(CountingPolicy, frozen=True, tag="kl-ucb-cf"):
+class KlUcbCf(RandomisedFeedback, frozen=True, tag="kl-ucb-cf"):
     """KL-UCB that undoes randomised response: what is seen is flipped with known probability.
 
     A reward of 0 is seen as 0 with probability ``p00`` and a reward of 1 as 1 with probability
@@ -32,24 +31,12 @@ class KlUcbCf(CountingPolicy, frozen=True, tag="kl-ucb-cf"):
     0.5
     """
 
-    family: ClassVar[str] = "robust"
-    takes_new_arms: ClassVar[bool] = True
-    loses_arms: ClassVar[bool] = True
-    reference: ClassVar[str] = (
-        "Gajane, Urvoy and Kaufmann (2018), Corrupt bandits for preserving local privacy"
-    )
-    source_kind: ClassVar[str] = "print"
     source_note: ClassVar[str] = (
         "Algorithm 1 and Theorem 2 of the ALT paper, pages 4 and 5; what to do if no mean "
         "fits is not said there, and the index is clamped here."
     )
 
-    p00: SeenAsZero = 0.9
-    p11: SeenAsOne = 0.9
     c: Annotated[float, Limits("factor of the iterated logarithm", 0, 1e6)] = 3.0
-
-    def validate(self) -> None:
-        check_feedback(self.p00, self.p11)
 
     def undo(self, seen: float) -> float:
         """Return the mean of an arm that shows the mean ``seen``, clipped to [0, 1].
@@ -62,11 +49,10 @@ class KlUcbCf(CountingPolicy, frozen=True, tag="kl-ucb-cf"):
 
     def start(self, arms: int, horizon: int) -> KlIndices:
         """Return the state; if ``g`` is decreasing, it uses 1 - reward, whose mean increases."""
-        falls = self.p00 + self.p11 < 1
         seen_of_0, seen_of_1 = 1.0 - self.p00, float(self.p11)
-        if falls:
+        if self.falls:
             seen_of_0, seen_of_1 = 1.0 - seen_of_0, 1.0 - seen_of_1
-        return make_kl_indices(arms, float(self.c), seen_of_0, seen_of_1, falls, False)
+        return make_kl_indices(arms, float(self.c), seen_of_0, seen_of_1, self.falls, False)
 
     def upper_bound(self, state: KlIndices, arm: int) -> float:
         index = float(kl_index(state, arm, int(state.counts.rounds[0])))

@@ -10,9 +10,7 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
-from armrace.kernels.sampling import choose_by_weights
-from armrace.kernels.streams import Stream
+from armrace.kernels.generics import Ticket, assign, learn
 from armrace.limits import Limits
 from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
 from armrace.policies.leaders.absence import ranks_arms
@@ -20,6 +18,7 @@ from armrace.policies.leaders.estimates import (
     LOGARITHMIC_BARRIER,
     Estimates,
     add_loss,
+    draws_from_weights,
     make_estimates,
     power_weights,
 )
@@ -48,6 +47,7 @@ class LogBarrier(CountingPolicy, frozen=True, tag="log-barrier"):
     ``sqrt(K ln T/L)`` and at most 1/2; ``broad`` finds it by restarts. Both are derived from the
     bound for a fixed rate in Theorem 7 of Wei and Luo (2018).
 
+    >>> from armrace.kernels.generics import distribution
     >>> state = LogBarrier(learning_rate=0.1).start(arms=2, horizon=100)
     >>> learn(state, Ticket(arm=0, layer=0, probability=0.5), reward=0.0)
     >>> weights = np.empty(2)
@@ -85,15 +85,10 @@ class LogBarrier(CountingPolicy, frozen=True, tag="log-barrier"):
         return LogBarrierState(make_counts(arms), estimates, weights, float(rate))
 
 
-@implement(distribution, LogBarrierState)
-def log_barrier_distribution(state: LogBarrierState, out: npt.NDArray[np.float64]) -> None:
-    for arm in range(out.size):
-        out[arm] = state.weights[arm]
-
-
-@implement(choose, LogBarrierState)
-def log_barrier_choose(state: LogBarrierState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return choose_by_weights(state.weights, 1.0, stream, eligible)
+@draws_from_weights(LogBarrierState)
+@inlined
+def _weights(state: LogBarrierState) -> npt.NDArray[np.float64]:
+    return state.weights
 
 
 @implement(assign, LogBarrierState)

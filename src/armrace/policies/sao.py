@@ -11,30 +11,29 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, learn
-from armrace.kernels.streams import Stream
+from armrace.kernels.generics import Ticket, learn
 from armrace.policies.base import ArmView, Policy
 from armrace.policies.common.counts import Counts, make_counts, record
 from armrace.policies.common.switching import (
-    assign_on_a_side,
-    choose_on_a_side,
-    fill_a_side,
+    SEEN,
+    has_switched,
     learn_after_switch,
+    may_switch,
     share_among_active,
-    view_arms,
+    switch,
+    view_tested,
 )
 from armrace.policies.leaders.exponential_gains import (
     ExponentialGains,
     make_gains,
-    restart_gains,
 )
 from armrace.policies.races.race import NEVER
 from armrace.specification import Confidence
 
-_SEEN, _SWITCHED_AT = 0, 1
 _LOG_TERM, _HORIZON = 0, 1
 
 
+@may_switch
 class SaoState(NamedTuple):
     """Estimates and, of arms set aside, what they were set aside with."""
 
@@ -114,11 +113,7 @@ class Sao(Policy, frozen=True, tag="sao"):
         )
 
     def inspect(self, state: SaoState) -> Sequence[ArmView]:
-        if _has_switched(state):
-            arms = state.active.size
-            never = np.full(arms, NEVER, dtype=np.int64)
-            return view_arms(state.counts, np.ones(arms, dtype=np.bool_), never, layer=0)
-        return view_arms(state.counts, state.active, state.set_aside_at, layer=0)
+        return view_tested(state, state.set_aside_at)
 
 
 @inlined
@@ -128,46 +123,22 @@ def gap_width(rounds: float, arms: int, log_term: float) -> float:
     return math.sqrt(ratio * (4.0 + 5.0 * ratio))
 
 
-@inlined
-def _has_switched(state: SaoState) -> bool:
-    return state.clock[_SWITCHED_AT] != NEVER
-
-
-@implement(distribution, SaoState)
-def sao_distribution(state: SaoState, out: npt.NDArray[np.float64]) -> None:
-    fill_a_side(_has_switched(state), state.probabilities, state.fallback, out)
-
-
-@implement(choose, SaoState)
-def sao_choose(state: SaoState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return choose_on_a_side(
-        _has_switched(state), state.probabilities, state.fallback, stream, eligible
-    )
-
-
-@implement(assign, SaoState)
-def sao_assign(state: SaoState, ticket: Ticket) -> Ticket:
-    return assign_on_a_side(_has_switched(state), state.fallback, state.counts, ticket)
-
-
 @implement(learn, SaoState)
 def sao_learn(state: SaoState, ticket: Ticket, reward: float) -> None:
     arm = ticket.arm
     mean = record(state.counts, arm, reward)
-    if _has_switched(state):
+    if has_switched(state):
         learn_after_switch(state.fallback, ticket, reward)
         return
-    state.clock[_SEEN] += 1
+    state.clock[SEEN] += 1
     state.weighted_gains[arm] += reward / ticket.probability
     state.means[arm] = mean
     state.half_widths[arm] = math.sqrt(2.0 * state.constants[_LOG_TERM] / state.counts.pulls[arm])
     if _looks_stochastic(state):
         _share(state)
     else:
-        remaining = max(1.0, state.constants[_HORIZON] - state.clock[_SEEN])
         # ln(K/(K/beta)) = ln beta.
-        restart_gains(state.fallback, remaining, state.constants[_LOG_TERM])
-        state.clock[_SWITCHED_AT] = state.counts.rounds[0]
+        switch(state, state.constants[_HORIZON], state.constants[_LOG_TERM])
 
 
 @inlined
@@ -176,7 +147,7 @@ def _looks_stochastic(state: SaoState) -> bool:
 
     The best active arm is never set aside, so the gaps do not change on the way.
     """
-    seen = state.clock[_SEEN]
+    seen = state.clock[SEEN]
     best = _best_weighted_mean(state)
     width = gap_width(seen, state.active.size, state.constants[_LOG_TERM])
     sound = True
@@ -202,13 +173,13 @@ def _best_weighted_mean(state: SaoState) -> float:
     for arm in range(state.active.size):
         if state.active[arm]:
             best = max(best, state.weighted_gains[arm])
-    return best / state.clock[_SEEN]
+    return best / state.clock[SEEN]
 
 
 @inlined
 def _set_aside(state: SaoState, arm: int) -> None:
     """Deactivate an arm, and record what later tests compare it with."""
-    seen, arms, log_term = state.clock[_SEEN], state.active.size, state.constants[_LOG_TERM]
+    seen, arms, log_term = state.clock[SEEN], state.active.size, state.constants[_LOG_TERM]
     state.active[arm] = False
     state.set_aside_at[arm] = seen
     state.frozen_share[arm] = state.probabilities[arm] * seen
@@ -221,7 +192,7 @@ def _set_aside(state: SaoState, arm: int) -> None:
 @inlined
 def _deviation_aside(state: SaoState, arm: int) -> float:
     """Return a bound on the error of the importance-weighted mean of an arm set aside."""
-    seen, aside, log_term = state.clock[_SEEN], state.set_aside_at[arm], state.constants[_LOG_TERM]
+    seen, aside, log_term = state.clock[SEEN], state.set_aside_at[arm], state.constants[_LOG_TERM]
     arms = state.active.size
     variance = (arms * aside / seen + (seen - aside) / state.frozen_share[arm]) / seen
     range_term = arms * log_term / aside
@@ -231,7 +202,7 @@ def _deviation_aside(state: SaoState, arm: int) -> float:
 @inlined
 def _share(state: SaoState) -> None:
     """Let the probability of arms set aside fall as 1/t, and give the rest to the active arms."""
-    following = state.clock[_SEEN] + 1
+    following = state.clock[SEEN] + 1
     for arm in range(state.active.size):
         if not state.active[arm]:
             state.probabilities[arm] = state.frozen_share[arm] / following

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 from armrace.limits import Limits
 from armrace.policies.base import ArmView, Policy
-from armrace.policies.common.switching import SapoState, make_sapo, view_sapo
+from armrace.policies.common.switching import SapoState, make_sapo, view_tested
 
 
 class Sapo(Policy, frozen=True, tag="sapo"):
@@ -68,4 +68,4 @@ class Sapo(Policy, frozen=True, tag="sapo"):
         return make_sapo(arms, horizon, float(self.scale))
 
     def inspect(self, state: SapoState) -> Sequence[ArmView]:
-        return view_sapo(state, layer=0)
+        return view_tested(state, state.eliminated_at)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from armrace.policies.common.counts import CountingPolicy
 from armrace.policies.common.posteriors import Posteriors, make_posteriors
-from armrace.policies.common.randomised_feedback import SeenAsOne, SeenAsZero, check_feedback
+from armrace.policies.common.randomised_feedback import RandomisedFeedback
 
 
-class ThompsonCf(CountingPolicy, frozen=True, tag="thompson-cf"):
+class ThompsonCf(RandomisedFeedback, frozen=True, tag="thompson-cf"):
     """Thompson sampling that undoes randomised response: feedback is flipped by known chance.
 
     A reward of 0 is seen as 0 with probability ``p00`` and a reward of 1 as 1 with probability
@@ -37,24 +36,11 @@ class ThompsonCf(CountingPolicy, frozen=True, tag="thompson-cf"):
     array([0.333333, 0.666667])
     """
 
-    family: ClassVar[str] = "robust"
-    takes_new_arms: ClassVar[bool] = True
-    loses_arms: ClassVar[bool] = True
-    reference: ClassVar[str] = (
-        "Gajane, Urvoy and Kaufmann (2018), Corrupt bandits for preserving local privacy"
-    )
-    source_kind: ClassVar[str] = "print"
     source_note: ClassVar[str] = (
         "Algorithm 2 and Theorem 3 of the ALT paper, page 6; the coin for rewards strictly "
         "between 0 and 1 is this library's."
     )
     exact_tickets: ClassVar[bool] = False
 
-    p00: SeenAsZero = 0.9
-    p11: SeenAsOne = 0.9
-
-    def validate(self) -> None:
-        check_feedback(self.p00, self.p11)
-
     def start(self, arms: int, horizon: int) -> Posteriors:
-        return make_posteriors(arms, turned=self.p00 + self.p11 < 1)
+        return make_posteriors(arms, turned=self.falls)

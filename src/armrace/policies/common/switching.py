@@ -3,12 +3,22 @@
 Before its switch such a policy draws from its own probabilities, afterwards from those of EXP3.P.
 The phase of a ticket says on which side of the switch the decision was assigned, so that a late
 reward reaches the part that made the decision.
+
+SAPO's state is here too, because the best of all worlds has it as a layer. All its quantities are
+losses, ``1 - reward``. Of every active arm SAPO keeps two estimates of the mean loss, the plain
+mean with half-width ``sqrt(2 ln T / n)`` and the importance-weighted one with
+``sqrt(2 K ln T / t)``, and the running intersection of both intervals. ``U*`` is the smallest upper
+end. An arm is eliminated when its mean lies 9 half-widths above ``U*``. From then on it is played
+in phases, with a small probability that halves after every phase in which it was as bad as believed
+and doubles after an *error*, a phase in which it was clearly better. Estimates that contradict each
+other, too much regret against ``U*``, too many errors or no active arm left do not happen (with
+high probability) if rewards are stochastic.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,48 +41,59 @@ from armrace.policies.leaders.exponential_gains import (
 )
 from armrace.policies.races.race import NEVER
 
+C = TypeVar("C", bound=type)
+
+SEEN, SWITCHED_AT = 0, 1
+"""Places in ``clock``: rewards seen, and when the switch happened."""
+
 BEFORE_SWITCH, AFTER_SWITCH = 0, 1
 """Phases of tickets: which part of the policy learns from them."""
 
 
 @inlined
-def fill_a_side(
-    switched: bool,
-    probabilities: npt.NDArray[np.float64],
-    fallback: ExponentialGains,
-    out: npt.NDArray[np.float64],
-) -> None:
-    """Write into ``out`` the policy's own probabilities, or EXP3.P's after the switch."""
-    if switched:
-        fill_probabilities(fallback, out)
-    else:
-        for arm in range(out.size):
-            out[arm] = probabilities[arm]
+def has_switched(state: Any) -> bool:
+    """Whether a policy has switched to EXP3.P."""
+    return state.clock[SWITCHED_AT] != NEVER
+
+
+def may_switch(state_class: C) -> C:
+    """Register ``distribution``, ``choose`` and ``assign`` of a class of states.
+
+    States have ``counts``, ``probabilities``, a ``clock`` and, for the time after the switch, a
+    ``fallback``.
+    """
+
+    @implement(distribution, state_class)
+    def switching_distribution(state: Any, out: npt.NDArray[np.float64]) -> None:
+        if has_switched(state):
+            fill_probabilities(state.fallback, out)
+        else:
+            for arm in range(out.size):
+                out[arm] = state.probabilities[arm]
+
+    @implement(choose, state_class)
+    def switching_choose(state: Any, stream: Stream, eligible: Eligible = None) -> Ticket:
+        switched = has_switched(state)
+        weights = gain_probabilities(state.fallback) if switched else state.probabilities
+        return choose_by_weights(weights, 1.0, stream, eligible)
+
+    @implement(assign, state_class)
+    def switching_assign(state: Any, ticket: Ticket) -> Ticket:
+        count_play(state.counts, ticket.arm)
+        if has_switched(state):
+            add_bonuses(state.fallback)
+            return stamped(ticket, AFTER_SWITCH, 0.0)
+        return stamped(ticket, BEFORE_SWITCH, 0.0)
+
+    return state_class
 
 
 @inlined
-def choose_on_a_side(
-    switched: bool,
-    probabilities: npt.NDArray[np.float64],
-    fallback: ExponentialGains,
-    stream: Stream,
-    eligible: Eligible,
-) -> Ticket:
-    """Draw an arm from the policy's own probabilities, or from EXP3.P's after the switch."""
-    weights = gain_probabilities(fallback) if switched else probabilities
-    return choose_by_weights(weights, 1.0, stream, eligible)
-
-
-@inlined
-def assign_on_a_side(
-    switched: bool, fallback: ExponentialGains, counts: Counts, ticket: Ticket
-) -> Ticket:
-    """Count a decision, and record in its ticket whether it came before or after the switch."""
-    count_play(counts, ticket.arm)
-    if switched:
-        add_bonuses(fallback)
-        return stamped(ticket, AFTER_SWITCH, 0.0)
-    return stamped(ticket, BEFORE_SWITCH, 0.0)
+def switch(state: Any, horizon: float, log_confidence: float) -> None:
+    """Begin EXP3.P for the rounds of the horizon that remain."""
+    # There may be no rounds left if play goes on past the horizon.
+    restart_gains(state.fallback, max(1.0, horizon - state.clock[SEEN]), log_confidence)
+    state.clock[SWITCHED_AT] = state.counts.rounds[0]
 
 
 @inlined
@@ -99,10 +120,10 @@ def share_among_active(
             probabilities[arm] = rest / count
 
 
-def view_arms(
-    counts: Counts, active: npt.NDArray[np.bool_], eliminated_at: npt.NDArray[np.int64], layer: int
-) -> list[ArmView]:
-    """Return a layer's view of each arm."""
+def view_tested(state: Any, eliminated_at: npt.NDArray[np.int64], layer: int = 0) -> list[ArmView]:
+    """Return a layer's view of each arm; after the switch, all arms are active again."""
+    switched, counts = has_switched(state), state.counts
+    gone = [NEVER if switched else when for when in eliminated_at.tolist()]
     return [
         ArmView(
             layer=layer,
@@ -110,25 +131,16 @@ def view_arms(
             assigned=int(counts.assigned[arm]),
             pulls=int(pulls),
             mean=float(counts.sums[arm] / pulls) if pulls else None,
-            active=bool(active[arm]),
-            eliminated_at=None if eliminated_at[arm] == NEVER else int(eliminated_at[arm]),
-            eliminated_by=None if eliminated_at[arm] == NEVER else layer,
+            active=switched or bool(state.active[arm]),
+            eliminated_at=None if gone[arm] == NEVER else gone[arm],
+            eliminated_by=None if gone[arm] == NEVER else layer,
         )
         for arm, pulls in enumerate(counts.pulls)
     ]
 
 
-def view_sapo(state: SapoState, layer: int) -> list[ArmView]:
-    """Return SAPO's view of each arm; after its switch, all arms are active again."""
-    if has_switched(state):
-        arms = state.active.size
-        everywhere, never = np.ones(arms, dtype=np.bool_), np.full(arms, NEVER, dtype=np.int64)
-        return view_arms(state.counts, everywhere, never, layer)
-    return view_arms(state.counts, state.active, state.eliminated_at, layer)
-
-
-_SEEN, _SWITCHED_AT, _ACTIVE = 0, 1, 2
-"""Places in ``clock``: rewards seen, when the switch happened, how many arms are active."""
+_ACTIVE = 2
+"""The place in ``clock`` of how many arms are active."""
 
 _LOG_TERM, _GAP_WIDTHS, _PHASE_FACTOR, _LARGEST_REGRET, _HORIZON = 0, 1, 2, 3, 4
 """Places in ``constants``."""
@@ -152,6 +164,7 @@ class Phases(NamedTuple):
     """Importance-weighted losses of the present phase."""
 
 
+@may_switch
 class SapoState(NamedTuple):
     """State of SAPO; ``lower`` and ``upper`` bound each arm's mean loss."""
 
@@ -209,12 +222,6 @@ def _make_phases(arms: int) -> Phases:
 
 
 @inlined
-def has_switched(state: SapoState) -> bool:
-    """Whether SAPO has switched to EXP3.P."""
-    return state.clock[_SWITCHED_AT] != NEVER
-
-
-@inlined
 def best_active(state: SapoState, eligible: Eligible) -> int:
     """Return the active arm with the best mean; an arm without a reward has the mean 0.
 
@@ -232,23 +239,6 @@ def best_active(state: SapoState, eligible: Eligible) -> int:
     return best
 
 
-@implement(distribution, SapoState)
-def sapo_distribution(state: SapoState, out: npt.NDArray[np.float64]) -> None:
-    fill_a_side(has_switched(state), state.probabilities, state.fallback, out)
-
-
-@implement(choose, SapoState)
-def sapo_choose(state: SapoState, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return choose_on_a_side(
-        has_switched(state), state.probabilities, state.fallback, stream, eligible
-    )
-
-
-@implement(assign, SapoState)
-def sapo_assign(state: SapoState, ticket: Ticket) -> Ticket:
-    return assign_on_a_side(has_switched(state), state.fallback, state.counts, ticket)
-
-
 @implement(learn, SapoState)
 def sapo_learn(state: SapoState, ticket: Ticket, reward: float) -> None:
     arm = ticket.arm
@@ -257,7 +247,7 @@ def sapo_learn(state: SapoState, ticket: Ticket, reward: float) -> None:
         learn_after_switch(state.fallback, ticket, reward)
         return
     weighted = (1.0 - reward) / ticket.probability
-    state.clock[_SEEN] += 1
+    state.clock[SEEN] += 1
     state.totals[_LOSSES] += 1.0 - reward
     state.weighted_losses[arm] += weighted
     _update_mean(state, arm, 1.0 - mean)
@@ -268,7 +258,8 @@ def sapo_learn(state: SapoState, ticket: Ticket, reward: float) -> None:
         # After the phases, so that an arm's first phase begins with the next round.
         changed = _eliminate(state) or changed
     if failed or state.clock[_ACTIVE] == 0:
-        _switch(state)
+        # EXP3.P in its form without a confidence.
+        switch(state, state.constants[_HORIZON], math.log(state.active.size))
     elif changed:
         share_among_active(state.probabilities, state.active)
 
@@ -292,7 +283,7 @@ def _contradicts(state: SapoState) -> bool:
     A half-width of 1 or more gives no information, not even that the weighted mean is near the true
     one: after the first round the weighted mean may be as large as K.
     """
-    seen, arms = state.clock[_SEEN], state.active.size
+    seen, arms = state.clock[SEEN], state.active.size
     squared = 2.0 * arms * state.constants[_LOG_TERM] / seen
     if squared >= 1.0:
         return False
@@ -312,7 +303,7 @@ def _contradicts(state: SapoState) -> bool:
 @inlined
 def _regrets(state: SapoState) -> bool:
     """Whether the losses exceed ``t U*`` by more than stochastic rewards would allow."""
-    regret = state.totals[_LOSSES] - state.clock[_SEEN] * state.totals[_LEAST_UPPER]
+    regret = state.totals[_LOSSES] - state.clock[SEEN] * state.totals[_LEAST_UPPER]
     return regret > state.constants[_LARGEST_REGRET]
 
 
@@ -362,7 +353,7 @@ def _eliminate(state: SapoState) -> bool:
     """Eliminate every arm far above ``U*``; its first phase begins with the next round."""
     eliminated = False
     threshold, widths = state.totals[_LEAST_UPPER], 1.0 + state.constants[_GAP_WIDTHS]
-    if state.clock[_SEEN] > state.constants[_HORIZON]:
+    if state.clock[SEEN] > state.constants[_HORIZON]:
         return eliminated  # after the horizon, the probabilities could sum to more than 1
     for arm in range(state.active.size):
         if state.active[arm]:
@@ -390,12 +381,3 @@ def _begin_phases(state: SapoState, arm: int) -> None:
     state.active[arm] = False
     state.clock[_ACTIVE] -= 1
     state.eliminated_at[arm] = state.counts.rounds[0]
-
-
-@inlined
-def _switch(state: SapoState) -> None:
-    """Begin EXP3.P, tuned without a confidence, for the rounds that remain."""
-    # There may be no rounds left if play goes on past the horizon.
-    remaining = max(1.0, state.constants[_HORIZON] - state.clock[_SEEN])
-    restart_gains(state.fallback, remaining, math.log(state.active.size))
-    state.clock[_SWITCHED_AT] = state.counts.rounds[0]

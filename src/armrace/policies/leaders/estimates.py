@@ -174,6 +174,29 @@ def power_weights(
     return least - distance / scale
 
 
+def draws_from_weights(state_class: type) -> Callable[[F], F]:
+    """Register ``distribution`` and ``choose`` of a class of states by its probabilities.
+
+    The decorated function is inlined, takes a state and returns the array of probabilities for
+    its next decision, a part of the state or of its scratch space.
+    """
+
+    def register(weights_of: F) -> F:
+        @implement(distribution, state_class)
+        def leader_distribution(state: Any, out: Floats) -> None:
+            weights = weights_of(state)
+            for arm in range(out.size):
+                out[arm] = weights[arm]
+
+        @implement(choose, state_class)
+        def leader_choose(state: Any, stream: Stream, eligible: Eligible = None) -> Ticket:
+            return choose_by_weights(weights_of(state), 1.0, stream, eligible)
+
+        return weights_of
+
+    return register
+
+
 def draws_from_solution(state_class: type) -> Callable[[F], F]:
     """Register ``distribution`` and ``choose`` of a class of states by how it is solved.
 
@@ -185,15 +208,10 @@ def draws_from_solution(state_class: type) -> Callable[[F], F]:
     """
 
     def register(solve: F) -> F:
-        @implement(distribution, state_class)
-        def leader_distribution(state: Any, out: Floats) -> None:
-            weights = solve(state).weights
-            for arm in range(out.size):
-                out[arm] = weights[arm]
-
-        @implement(choose, state_class)
-        def leader_choose(state: Any, stream: Stream, eligible: Eligible = None) -> Ticket:
-            return choose_by_weights(solve(state).weights, 1.0, stream, eligible)
+        @draws_from_weights(state_class)
+        @inlined
+        def weights_of(state: Any) -> Floats:
+            return solve(state).weights
 
         return solve
 

@@ -5,9 +5,9 @@ of Lykouris, Mirrokni and Paes Leme (STOC 2018) and their sharper forms: plain a
 arm elimination are races of one layer, the Fast-Slow race has two, the Multi-layer race ``ceil(lg
 T)``. Layers run from the fastest (0) to the most robust (the last).
 
-A layer keeps a confidence interval for each arm. The race's :class:`IntervalRule` computes it from
-the rewards of the layer's own plays or, if the race is *pooled*, from those and the plays of all
-slower layers. An arm is deleted when its interval lies entirely below that of another active arm;
+A layer keeps a confidence interval for each arm. The race's :class:`Rule` computes it from the
+rewards of the layer's own plays or, if the race is *pooled*, from those and the plays of all slower
+layers. An arm is deleted when its interval lies entirely below that of another active arm;
 it is then deleted from all faster layers too. A layer plays its active arms in turn; in a race that
 *leads*, a fixed number of plays after each turn go to the arm with the best mean instead.
 
