@@ -10,6 +10,7 @@ import pytest
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import decide, learn
 from armrace.policies.barbar import Barbar
+from armrace.policies.barbat import Barbat
 from armrace.policies.common.epochs import epoch_mean
 from armrace.randomness import Purpose, stream_for
 from playing import is_sound, make_table, play, play_textbook, probabilities
@@ -89,8 +90,9 @@ def test_plays_as_printed():
     assert state.epochs.planned == pytest.approx(textbook.plan, rel=1e-9)
 
 
-def test_rewards_of_an_earlier_epoch_do_not_enter_a_later_one():
-    state = SMALL.start(arms=2, horizon=1000)
+@pytest.mark.parametrize("policy", [SMALL, Barbat(scale=1 / 1024)], ids=str)
+def test_rewards_of_an_earlier_epoch_do_not_enter_a_later_one(policy):
+    state = policy.start(arms=2, horizon=1000)
     stream = stream_for(0, Purpose.LEARNER, 0)
     first = decide(state, stream)
     while state.epochs.number[0] == 1:
@@ -114,10 +116,11 @@ def test_missing_rewards_do_not_pass_for_zeros():
     assert [epoch_mean(state.epochs, arm) for arm in (0, 1)] == pytest.approx([1, 1], abs=margin)
 
 
-def test_an_epoch_without_any_reward_leaves_it_sound():
-    state = SMALL.start(arms=3, horizon=10_000)
+@pytest.mark.parametrize("policy", [SMALL, Barbat(scale=1 / 1024)], ids=str)
+def test_epochs_without_any_reward_leave_it_sound(policy):
+    state = policy.start(arms=3, horizon=10_000)
     stream = stream_for(0, Purpose.LEARNER, 0)
-    for _ in range(500):
+    for _ in range(1000):
         decide(state, stream)
     assert state.epochs.number[0] > 2
     assert is_sound(state, 3)

@@ -7,12 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from armrace.kernels.generics import decide, learn
 from armrace.policies.barbat import Barbat, log_term
-from armrace.randomness import Purpose, stream_for
-from playing import MEANS, final_state, is_sound, make_table, play, play_textbook, probabilities
-
-SMALL = Barbat(scale=1 / 1024)
+from playing import MEANS, final_state, make_table, play, play_textbook, probabilities
 
 
 def zeta(epoch, arms):
@@ -89,24 +85,3 @@ def test_only_the_leader_gets_more_than_its_share(horizon):
     if horizon == 500_000:
         assert weights.argmax() == np.argmax(MEANS)
         assert weights.max() > 0.5
-
-
-def test_rewards_of_an_earlier_epoch_do_not_enter_a_later_one():
-    state = SMALL.start(arms=2, horizon=1000)
-    stream = stream_for(0, Purpose.LEARNER, 0)
-    first = decide(state, stream)
-    while state.epochs.number[0] == 1:
-        last = decide(state, stream)
-    learn(state, first, 1.0)
-    assert state.epochs.sums.tolist() == [0, 0]
-    learn(state, last, 1.0)
-    assert state.epochs.sums[last.arm] == 1
-
-
-def test_epochs_without_any_reward_leave_it_sound():
-    state = SMALL.start(arms=3, horizon=10_000)
-    stream = stream_for(0, Purpose.LEARNER, 0)
-    for _ in range(1000):
-        decide(state, stream)
-    assert state.epochs.number[0] > 2
-    assert is_sound(state, 3)

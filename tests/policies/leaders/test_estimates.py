@@ -1,4 +1,4 @@
-"""Probabilities from estimated losses: the solver of the two barriers, and exponentials."""
+"""Estimated losses and gains, predictions, and the probabilities that follow from them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import math
 import numpy as np
 import pytest
 
+from armrace.kernels.generics import Ticket, assign, decide, learn
+from armrace.kernels.sampling import draw_arm
+from armrace.kernels.streams import uniform
+from armrace.policies import POLICIES
 from armrace.policies.leaders.estimates import (
     LOGARITHMIC_BARRIER,
     TSALLIS_ENTROPY,
@@ -14,6 +18,17 @@ from armrace.policies.leaders.estimates import (
     exponential_weights,
     power_weights,
 )
+from armrace.policies.leaders.exponential_gains import (
+    add_bonuses,
+    add_reward,
+    fill_probabilities,
+    gain_probabilities,
+    make_gains,
+    restart_gains,
+)
+from armrace.randomness import Purpose, stream_for
+from playing import final_state, is_sound, probabilities
+from textbook_switching import TextbookExp3P, draw
 
 POWERS = (LOGARITHMIC_BARRIER, TSALLIS_ENTROPY)
 LOSSES = {
@@ -60,3 +75,88 @@ def test_a_loss_of_vanishing_probability_stays_finite():
     out = np.empty(2)
     power_weights(losses, 1.0, TSALLIS_ENTROPY, 0.0, out)
     assert out.tolist() == [1.0, 0.0]
+
+
+LEADERS = ("lb-inf", "lb-inf-v", "optimistic-log-barrier")
+
+
+@pytest.mark.parametrize("name", LEADERS)
+def test_late_feedback_leaves_the_estimate_unbiased(name):
+    """A decision's expected addition to an arm's estimate is the arm's loss, whenever it comes."""
+    true, added = (0.9, 0.3, 0.6), np.zeros(3)
+    for arm in range(3):
+        state = POLICIES.make(name).start(arms=3, horizon=1000)
+        losses = state.estimates.losses
+        losses[:] = 30.0, 0.0, 10.0
+        state.estimates.predictions[:] = 0.7, 0.1, 0.4
+        weights = probabilities(state, 3)
+        before = losses.copy()
+        ticket = assign(state, Ticket(arm=arm, probability=weights[arm]))
+        charged = losses - before
+        stream = stream_for(1, Purpose.LEARNER, 0)
+        for _ in range(50):
+            learn(state, decide(state, stream), 0.5)
+        before = losses.copy()
+        learn(state, ticket, 1 - true[arm])
+        added += weights[arm] * (charged + losses - before)
+    assert added == pytest.approx(true, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", LEADERS)
+@pytest.mark.parametrize("mean", [0.0, 1.0])
+def test_many_extreme_rounds_leave_them_sound(name, mean):
+    assert is_sound(final_state(name, [mean] * 3, 10**5), 3)
+
+
+@pytest.mark.parametrize("name", LEADERS)
+def test_a_thousand_arms(name):
+    assert is_sound(final_state(name, np.linspace(0, 1, 1000), 3000), 1000)
+
+
+def test_rates_are_those_of_the_theorem():
+    bonus, rate, exploration = make_gains(10, 10**4, math.log(10 / 0.01)).rates
+    assert bonus == pytest.approx(0.00831129, abs=5e-9)
+    assert rate == pytest.approx(0.00455860, abs=5e-9)
+    assert exploration == pytest.approx(0.0503845, abs=5e-8)
+
+
+def test_a_short_horizon_leaves_nothing_but_exploration():
+    state = make_gains(4, 2, 1.0)
+    state.gains[0] = 100.0
+    out = np.empty(4)
+    fill_probabilities(state, out)
+    assert out.tolist() == [0.25] * 4
+
+
+def test_gains_and_probabilities_are_those_of_the_textbook():
+    arms, horizon = 3, 400
+    printed = TextbookExp3P(arms, horizon, math.log(arms / 0.1))
+    state = make_gains(arms, horizon, math.log(arms / 0.1))
+    ours, theirs = (stream_for(3, Purpose.LEARNER, 0) for _ in range(2))
+    rewards = np.random.default_rng(3).random((horizon, arms))
+    for row in rewards:
+        weights = gain_probabilities(state).copy()
+        arm = draw_arm(weights, 1.0, ours)
+        assert arm == draw(printed.weights(), uniform(theirs))
+        assert weights.tolist() == pytest.approx(printed.weights(), rel=1e-12)
+        add_bonuses(state)
+        add_reward(state, arm, weights[arm], row[arm])
+        printed.update(arm, row[arm])
+    assert state.gains.tolist() == pytest.approx(printed.gains, rel=1e-12)
+
+
+def test_a_restart_forgets_the_gains():
+    state = make_gains(2, 100, 1.0)
+    add_reward(state, 1, 0.5, 1.0)
+    restart_gains(state, 50, 1.0)
+    assert state.gains.tolist() == [0.0, 0.0]
+    assert state.rates.tolist() == make_gains(2, 50, 1.0).rates.tolist()
+
+
+def test_gains_beyond_any_exponential_leave_probabilities_sound():
+    state = make_gains(2, 100, 1.0)
+    state.gains[0] = 1e12
+    out = np.empty(2)
+    fill_probabilities(state, out)
+    assert out.sum() == pytest.approx(1, abs=1e-12)
+    assert out[1] > 0
