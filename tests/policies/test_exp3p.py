@@ -10,7 +10,7 @@ import pytest
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import decide, learn
 from armrace.policies.exp3p import Exp3P
-from armrace.policies.leaders.exponential_gains import BONUS, EXPLORATION, LEARNING_RATE
+from armrace.policies.leaders.estimates import BONUS, EXPLORATION, LEARNING_RATE
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import simulate
 from playing import make_table, play, play_textbook, probabilities

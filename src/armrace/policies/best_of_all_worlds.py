@@ -38,7 +38,7 @@ from armrace.policies.common.switching import (
     make_sapo,
     view_tested,
 )
-from armrace.policies.leaders.exponential_gains import (
+from armrace.policies.leaders.estimates import (
     fill_probabilities,
     restart_gains,
 )

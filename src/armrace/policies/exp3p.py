@@ -13,11 +13,11 @@ from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, assign, learn
 from armrace.limits import Limits
 from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
-from armrace.policies.leaders.estimates import draws_from_weights
-from armrace.policies.leaders.exponential_gains import (
+from armrace.policies.leaders.estimates import (
     ExponentialGains,
     add_bonuses,
     add_reward,
+    draws_from_weights,
     gain_probabilities,
     make_gains,
 )

@@ -1,4 +1,22 @@
-"""A guard around any policy: the race's guarantee at a small part of its cost."""
+"""A guard around any policy: the race's guarantee at a small part of its cost.
+
+Every round draws a label: a layer of the race, or none. Unlabelled rounds are the base's, and the
+race learns nothing from them. Of the rounds of a layer, the base plays ``lead`` before each *turn*,
+in which the layer plays its next active arm; the layer learns from all of them. The base's plays
+are restricted to the *allowed* arms, those that are active in the fastest layer that has any.
+
+How the base loses an arm depends on how it chooses:
+
+- A base without weights (an index, a posterior) draws among the allowed arms as it would if there
+  were no others, and learns from its own plays.
+- A base with weights draws among all arms. If it draws an arm that is not allowed, another is
+  drawn by the same weights among the allowed arms and played in its place, and the base is told
+  that the arm it drew paid 0. A base that was only restricted would never see another loss of
+  the arm; the arm's estimated loss would stay where it is while all others grow, and the weights
+  of the allowed arms, relative to each other, would become flat.
+
+In both cases the arm that is played has the law of a restricted choice of the base's.
+"""
 
 from __future__ import annotations
 

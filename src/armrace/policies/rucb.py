@@ -160,6 +160,11 @@ def median_deviation(
     """The median of the distances from ``centre``, and the rank from which to search next.
 
     ``low`` and ``high`` are cursors, ``near`` is what the last search returned.
+
+    The ``k`` rewards nearest to a centre are neighbours in order. If they begin at rank ``a``, the
+    ``k``-th distance is the larger of those of the two ends; as ``a`` grows the lower end comes
+    nearer and the upper end goes farther, so the best ``a`` is where the two cross. The search
+    starts from where the crossing was last and takes steps that double.
     """
     size = ordered.sizes[arm]
     deviation, near = _nearest_distance(ordered, arm, low, high, centre, size // 2 + 1, near)

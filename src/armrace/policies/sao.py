@@ -23,7 +23,7 @@ from armrace.policies.common.switching import (
     switch,
     view_tested,
 )
-from armrace.policies.leaders.exponential_gains import (
+from armrace.policies.leaders.estimates import (
     ExponentialGains,
     make_gains,
 )

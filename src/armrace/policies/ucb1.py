@@ -12,8 +12,13 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, learn
 from armrace.policies.common.counts import CountingPolicy, Counts, make_counts, record
-from armrace.policies.indices.argmax import counts_spread
-from armrace.policies.indices.leads import Lead, end_lead_of_others, make_lead, plays_leader
+from armrace.policies.indices.argmax import (
+    Lead,
+    counts_spread,
+    end_lead_of_others,
+    make_lead,
+    plays_leader,
+)
 
 
 class Ucb1State(NamedTuple):

@@ -14,16 +14,14 @@ from armrace.policies import POLICIES
 from armrace.policies.leaders.estimates import (
     LOGARITHMIC_BARRIER,
     TSALLIS_ENTROPY,
-    add_loss,
-    exponential_weights,
-    power_weights,
-)
-from armrace.policies.leaders.exponential_gains import (
     add_bonuses,
+    add_loss,
     add_reward,
+    exponential_weights,
     fill_probabilities,
     gain_probabilities,
     make_gains,
+    power_weights,
     restart_gains,
 )
 from armrace.randomness import Purpose, stream_for

@@ -1,4 +1,8 @@
-"""Beta laws with whole parameters: drawing from them, and which of several draws is largest.
+"""Thompson's rule with Beta posteriors: draw a mean for every arm, play the largest.
+
+A reward that is neither 0 nor 1 is rounded to one of them at random. The random number is drawn
+with the decision and kept as the ticket's memo, so that the time at which feedback arrives makes no
+difference.
 
 A law is given by ``above = a - 1`` successes and ``below = b - 1`` failures seen since the
 uniform prior, so its density is ``exp(peak - n kl(above/n, x))`` with ``n = above + below``:

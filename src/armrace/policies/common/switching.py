@@ -30,7 +30,7 @@ from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
 from armrace.policies.base import ArmView
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
-from armrace.policies.leaders.exponential_gains import (
+from armrace.policies.leaders.estimates import (
     ExponentialGains,
     add_bonuses,
     add_reward,
