@@ -13,7 +13,7 @@ from typing import Any
 
 from evidence_tables import with_evidence
 from service_pages import error_page, service_page
-from signature_pages import LAST_IN_SEARCH, signature_page
+from signature_pages import signature_page
 from typer.main import get_command
 
 from armrace.adversaries import ADVERSARIES
@@ -140,7 +140,7 @@ def _told(member: type[Policy], corruption: float) -> dict[str, float]:
 
 def rules_page() -> str:
     """A page on which mkdocstrings shows the docstrings of all members of the catalogues."""
-    lines = [LAST_IN_SEARCH, _NOTICE, _RULES]
+    lines = [_NOTICE, _RULES]
     catalogues = {"Policies": POLICIES, "Attacks": ADVERSARIES, "Environments": ENVIRONMENTS}
     for title, catalogue in catalogues.items():
         lines += [f"## {title}", ""]

@@ -9,7 +9,7 @@ import armrace
 import armrace_client
 from armrace import forensics, offline, online, planning, service, verification
 
-LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.3\n---\n"
+_LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.3\n---\n"
 _SIGNATURES = """# Signatures
 
 The main functions and classes with all arguments and members, from their docstrings.
@@ -55,7 +55,7 @@ _MODULES = {
 
 def signature_page(notice: str) -> str:
     """A page with a directive of mkdocstrings for each name."""
-    lines = [LAST_IN_SEARCH, notice, _SIGNATURES]
+    lines = [_LAST_IN_SEARCH, notice, _SIGNATURES]
     for title, things in SHOWN.items():
         lines += [f"## {title}", ""]
         for thing in things:

@@ -42,7 +42,7 @@ IN_THE_DARK = ("index.html", "guide/under-attack.html")
 
 SEARCHES = {
     "void forged visits": "guide/under-attack.html",
-    "optimistic-log-barrier": "reference/policies.html",
+    "optimistic-log-barrier": "reference/rules.html",
     "what a forger may know": "guide/what-a-forger-may-know.html",
     "ARMRACE_PORT": "reference/service.html",
     "errata": "errata.html",
