@@ -33,7 +33,7 @@ from armrace.policies import POLICIES
 from armrace.red_team.batches import (
     CellKey,
     SearchBatch,
-    Series,
+    SearchSeries,
     newest_verdicts,
     run_series,
     worst_frame,
@@ -98,7 +98,7 @@ BATCHES = {
 
 def series_of(
     parts: Iterable[str], policies: Iterable[str], environments: Iterable[str]
-) -> Iterator[Series]:
+) -> Iterator[SearchSeries]:
     """The series of some parts; without names of policies or environments, of all of them.
 
     A policy is named with its parameters or without: ``guarded`` stands for all its bases.
@@ -111,7 +111,7 @@ def series_of(
                 yield series
 
 
-def play(folder: Path, wanted: Iterable[Series]) -> None:
+def play(folder: Path, wanted: Iterable[SearchSeries]) -> None:
     """Search the cells that are missing and that no other process searches."""
     for series in wanted:
 

@@ -9,7 +9,7 @@ from armrace.policies import POLICIES
 from armrace.red_team.target import SearchBudget, Target
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def target():
     return Target(
         policy=POLICIES.make("ucb1"),
@@ -19,7 +19,7 @@ def target():
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def effort():
     return SearchBudget(
         rungs=((40, 1), (8, 2)),

@@ -48,41 +48,32 @@ def _without_time(verdict):
     return data
 
 
-def test_a_search_depends_on_its_seed_alone(target, effort):
-    one, other = (search(target, effort, "own", seed=3) for _ in range(2))
-    assert same(one, other)
-    assert not same(one, search(target, effort, "own", seed=4))
+@pytest.fixture(scope="module")
+def found(target, effort):
+    return search(target, effort, "own", 3)
 
 
-def test_any_number_of_workers_gives_the_same_verdict(target, effort):
-    assert same(
-        search(target, effort, "own", 3, workers=1), search(target, effort, "own", 3, workers=3)
-    )
+def test_a_search_depends_on_its_seed_alone(found, target, effort):
+    for workers in (1, 3):
+        assert same(found, search(target, effort, "own", 3, workers=workers))
+    assert not same(found, search(target, effort, "own", seed=4))
 
 
-def test_a_search_that_was_cut_off_goes_on_to_the_same_verdict(target, effort, tmp_path):
-    whole = search(target, effort, "own", 3, journal=Journal(target, 3, tmp_path))
+def test_a_journal_changes_nothing_and_is_not_played_again(
+    found, target, effort, tmp_path, monkeypatch
+):
+    def again():
+        return search(target, effort, "own", 3, journal=Journal(target, 3, tmp_path))
+
+    assert same(found, again())
     (file,) = tmp_path.glob("*.ndjson")
     lines = file.read_bytes().splitlines(keepends=True)
     # Half of the lines, and one more that was cut off in the middle.
     file.write_bytes(b"".join(lines[: len(lines) // 2]) + lines[len(lines) // 2][:20])
-    again = search(target, effort, "own", 3, journal=Journal(target, 3, tmp_path))
-    assert same(whole, again)
-
-
-def test_what_is_in_the_journal_is_not_played_again(target, effort, tmp_path, monkeypatch):
-    whole = search(target, effort, "own", 3, journal=Journal(target, 3, tmp_path))
-
-    def refuse(*arguments, **named):
-        raise AssertionError("nothing is left to play")
-
-    monkeypatch.setattr("armrace.red_team.target.run_missing", refuse)
-    assert same(whole, search(target, effort, "own", 3, journal=Journal(target, 3, tmp_path)))
-
-
-def test_a_damaged_journal_is_refused(target, effort, tmp_path):
-    search(target, effort, "own", 3, journal=Journal(target, 3, tmp_path))
-    (file,) = tmp_path.glob("*.ndjson")
+    assert same(found, again())
+    with monkeypatch.context() as patch:
+        patch.setattr("armrace.red_team.target.run_missing", None)  # nothing is left to play
+        assert same(found, again())
     file.write_bytes(b"nonsense\n" + file.read_bytes())
     with pytest.raises(ArmraceError, match=r"line 1 of .* is damaged"):
         Journal(target, 3, tmp_path)
@@ -119,13 +110,12 @@ def test_every_built_in_attack_takes_part(target):
     assert tags <= {attack.tag() for attack in opened}
 
 
-def test_the_command_replays_the_held_out_figures(target, effort, capsys):
-    verdict = search(target, effort, "own", 3)
-    words = shlex.split(verdict.command)
+def test_the_command_replays_the_held_out_figures(found, capsys):
+    words = shlex.split(found.command)
     assert run([*words[1:], "--json", "-"]) == 0
     figures = msgspec.json.decode(capsys.readouterr().out)["summary"]["pseudo_regret"]
-    assert figures["mean"] == verdict.held_out.mean
-    assert figures["p95"] == verdict.held_out.p95
+    assert figures["mean"] == found.held_out.mean
+    assert figures["p95"] == found.held_out.p95
 
 
 class StopsState(NamedTuple):
@@ -272,19 +262,17 @@ def test_nonsense_is_refused_before_anything_is_played(changed, sentence):
         armrace.redteam(**arguments)
 
 
-def test_the_verdict_says_what_it_is(target, effort):
-    verdict = search(target, effort, "own", 3)
-    data = verdict.to_builtins()
+def test_the_verdict_says_what_it_is(found, target, effort):
+    data = found.to_builtins()
     assert {"attack", "search", "best_builtin", "held_out"} <= set(data)
     assert {"mean", "stderr", "p95", "max"} <= set(data["held_out"])
     assert data["verdict"] == "worst found: a lower bound on the worst case"
-    assert armrace.ADVERSARIES.make(data["attack"]) == verdict.attack
-    assert verdict.held_out.spent <= target.budget
-    assert verdict.search.replications <= effort.total + 2 * effort.selecting + 60
+    assert armrace.ADVERSARIES.make(data["attack"]) == found.attack
+    assert found.held_out.spent <= target.budget
+    assert found.search.replications <= effort.total + 2 * effort.selecting + 60
 
 
-def test_the_sentence_gives_what_was_searched_for(target, effort):
-    found = search(target, effort, "own", 3)
+def test_the_sentence_gives_what_was_searched_for(found, target):
     assert f"of at most {figure(target.all_lost())}" in found.sentence()
     assert "percentile" not in found.sentence()
     for changes in ({"objective": "p95"}, {"measure": "clean_regret"}):
@@ -297,12 +285,12 @@ def test_the_sentence_gives_what_was_searched_for(target, effort):
         assert ("of at most" in words) == ("measure" not in changes)
 
 
-def test_the_verdict_names_the_model_in_which_attacks_see_the_arm(target, effort, capsys):
+def test_the_verdict_names_the_model_in_which_attacks_see_the_arm(found, target, effort, capsys):
     seeing = msgspec.structs.replace(target, account="seen", policy=armrace.POLICIES.make("exp3"))
     verdict = search(seeing, effort, "own", 3)
     words = "by attacks that see the arm, charged for what is seen"
     assert words in verdict.sentence()
-    assert words not in search(target, effort, "own", 3).sentence()
+    assert words not in found.sentence()
     # What the paper counts is more than the budget, so it is not what was spent of it.
     assert verdict.held_out.spent > target.budget >= verdict.charged == verdict.held_out.seen
     print_verdict(verdict)
@@ -321,12 +309,11 @@ def test_the_worst_found_is_never_below_the_built_in_attack_beside_it(target, ef
         assert verdict.factor >= 1.0
 
 
-def test_a_second_searcher_spends_as_much_and_depends_on_its_seed_alone(target, effort):
+def test_a_second_searcher_spends_as_much_and_depends_on_its_seed_alone(found, target, effort):
     one, other = (search(target, effort, "own", 3, searcher="cmaes") for _ in range(2))
     assert same(one, other)
-    usual = search(target, effort, "own", 3)
-    assert not same(one, usual)
-    assert abs(one.search.replications - usual.search.replications) <= effort.searching / 4
+    assert not same(one, found)
+    assert abs(one.search.replications - found.search.replications) <= effort.searching / 4
     assert one.search.searcher == "cmaes"
     with pytest.raises(InvalidParameter, match="a family with at least two parameters"):
         search(target, effort, "own", 3, families=[Patient], searcher="cmaes")

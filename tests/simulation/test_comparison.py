@@ -35,41 +35,29 @@ def test_a_policy_in_company_does_as_it_does_alone():
         assert together.results[policy.tag()].rows.equals(alone.rows)
 
 
-def test_the_table_lists_the_best_policy_first():
+def test_the_table_lists_the_best_policy_first_with_the_figures_of_each_result():
     comparison = armrace.compare(RACES, **SETTING)
-    means = comparison.table("pseudo_regret")["mean"].to_list()
-    assert len(means) == len(RACES)
-    assert means == sorted(means)
-
-
-def test_the_table_has_the_figures_of_each_result():
-    comparison = armrace.compare(RACES[:2], **SETTING)
-    for row in comparison.table("regret").to_dicts():
+    rows = comparison.table("regret").to_dicts()
+    assert len(rows) == len(RACES)
+    assert rows == sorted(rows, key=lambda row: row["mean"])
+    for row in rows:
         result = comparison.results[row["policy"]]
         assert row["mean"] == pytest.approx(result.final["regret"].mean())
         assert row["max"] == result.final["regret"].max()
         assert row["low"] <= row["mean"] <= row["high"]
+    curves = comparison.curves()
+    assert set(curves["policy"]) == {policy.tag() for policy in RACES}
+    assert curves.height == sum(result.curves.height for result in comparison.results.values())
 
 
-def test_a_policy_that_occurs_twice_is_told_apart_by_its_parameters():
+def test_a_policy_that_occurs_twice_is_told_apart():
     twice = [ActiveArmElimination(delta=0.1), ActiveArmElimination(delta=0.2)]
     comparison = armrace.compare(twice, **SETTING)
     assert list(comparison.results) == [
         "active-arm-elimination (delta=0.1)",
         "active-arm-elimination (delta=0.2)",
     ]
-
-
-def test_no_result_is_lost_when_the_very_same_policy_occurs_twice():
-    comparison = armrace.compare([RACES[0], RACES[0]], **SETTING)
-    assert len(comparison.results) == 2
-
-
-def test_curves_carry_the_policy():
-    comparison = armrace.compare(RACES[:2], **SETTING)
-    curves = comparison.curves()
-    assert set(curves["policy"]) == {policy.tag() for policy in RACES[:2]}
-    assert curves.height == sum(result.curves.height for result in comparison.results.values())
+    assert len(armrace.compare([RACES[0], RACES[0]], **SETTING).results) == 2
 
 
 @pytest.mark.parametrize("policies", [[], "ucb1", {"name": "ucb1"}, Ucb1(), 5, None])

@@ -21,8 +21,13 @@ from processes import started
 
 PROBE = """
 from armrace.simulation import make_experiment
-from armrace.simulation.compilation import compile_experiments, is_compiled
+from armrace.kernels.compiling import is_stored
+from armrace.simulation.compilation import compile_experiments
+from armrace.simulation.replication import make_parts, runner_for
 from constant_policies import First, Second
+
+def is_compiled(experiment):
+    return is_stored(runner_for(make_parts(experiment, 0)))
 
 policies = [First(), Second()]  # with an attack, as many units as are worth processes
 experiments = [make_experiment(policy=each, environment=[0.5, 0.4], horizon=9) for each in policies]

@@ -34,12 +34,6 @@ def small_tasks(monkeypatch):
     monkeypatch.setattr(parallel, "_TASKS_AT_ONCE", 16)
 
 
-def assert_same(results, expected):
-    for result, other in zip(results, expected, strict=True):
-        assert result.rows.equals(other.rows)
-        assert result.view == other.view
-
-
 class KillsInMidRun:
     """A progress report that kills a process once, as soon as something is finished."""
 
@@ -53,24 +47,20 @@ class KillsInMidRun:
             os.kill(self.find(), signal.SIGKILL)
 
 
-def test_a_killed_process_of_the_pool_changes_no_bit(expected, small_tasks):
-    with chosen_executor("processes", workers=2) as executor:
-        kill = KillsInMidRun(lambda: executor.submit(os.getpid).result())
+@pytest.mark.parametrize("name", ["processes", "dask"])
+def test_a_killed_worker_changes_no_bit(expected, small_tasks, name):
+    with chosen_executor(name, workers=2) as executor:
+        pids = set(executor._client.run(os.getpid).values()) if name == "dask" else set()
+        assert len(pids) == (2 if name == "dask" else 0)
+        kill = KillsInMidRun(lambda: min(pids or {executor.submit(os.getpid).result()}))
         results = run_experiments(EXPERIMENTS, executor, progress=kill)
     assert 0 < kill.at < 1
-    assert_same(results, expected)
-
-
-def test_a_killed_dask_worker_changes_no_bit(expected, small_tasks):
-    with chosen_executor("dask", workers=2) as executor:
-        pids = executor._client.run(os.getpid)
-        assert len(pids) == 2
-        kill = KillsInMidRun(lambda: min(pids.values()))
-        results = run_experiments(EXPERIMENTS, executor, progress=kill)
-    assert 0 < kill.at < 1
-    assert_same(results, expected)
-    with pytest.raises(ProcessLookupError):
-        os.kill(max(pids.values()), 0)
+    for result, other in zip(results, expected, strict=True):
+        assert result.rows.equals(other.rows)
+        assert result.view == other.view
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
 
 
 def test_processes_end_with_their_context_in_whatever_they_do():
@@ -80,8 +70,6 @@ def test_processes_end_with_their_context_in_whatever_they_do():
         while not endless.running():
             time.sleep(0.01)
         time.sleep(0.5)
-        started = time.monotonic()
-    assert time.monotonic() - started < 10
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
@@ -110,14 +98,12 @@ class Failing(Executor):
         return future
 
 
-def test_workers_that_die_again_and_again_are_given_up():
-    with pytest.raises(WorkersLost, match="the workers died"):
-        run_experiments(EXPERIMENTS, Failing(BrokenExecutor()))
-
-
-def test_an_executor_that_drops_its_tasks_is_told():
-    with pytest.raises(WorkersLost, match="dropped tasks"):
-        run_experiments(EXPERIMENTS, Failing(None))
+@pytest.mark.parametrize(
+    ("error", "words"), [(BrokenExecutor(), "the workers died"), (None, "dropped tasks")]
+)
+def test_workers_that_die_again_and_again_or_drop_their_tasks_are_given_up(error, words):
+    with pytest.raises(WorkersLost, match=words):
+        run_experiments(EXPERIMENTS, Failing(error))
 
 
 def test_workers_with_other_code_are_refused():
@@ -136,31 +122,26 @@ def test_workers_with_other_code_are_refused():
         (("dask", "nowhere"), WorkersLost, "no Dask scheduler answers at nowhere"),
     ],
 )
-def test_choices_that_cannot_be_are_refused_within_seconds(choice, error, words):
-    started = time.monotonic()
+def test_choices_that_cannot_be_are_refused(choice, error, words):
     with pytest.raises(error) as refusal, chosen_executor(*choice):
         pass
     assert words in str(refusal.value)
     assert str(refusal.value).count("\n") == 0
-    assert time.monotonic() - started < 10
 
 
-def test_a_server_that_is_no_scheduler_is_refused_within_seconds(monkeypatch):
+def test_a_server_that_is_no_scheduler_is_refused_and_not_waited_for(monkeypatch):
     monkeypatch.setattr(executors, "_SECONDS_TO_ANSWER", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
-        started = time.monotonic()
         refused = pytest.raises(WorkersLost, match="no Dask scheduler answers")
         with refused, chosen_executor("dask", address):
             pass
-        assert time.monotonic() - started < 10
 
 
-@pytest.mark.parametrize(("name", "module"), [("dask", "distributed")])
-def test_a_missing_extra_says_how_to_install_it(monkeypatch, name, module):
-    monkeypatch.setitem(sys.modules, module, None)
-    refused = pytest.raises(InvalidParameter, match=rf"pip install 'armrace\[{name}\]'\.$")
-    with refused, chosen_executor(name):
+def test_a_missing_extra_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    refused = pytest.raises(InvalidParameter, match=r"pip install 'armrace\[dask\]'\.$")
+    with refused, chosen_executor("dask"):
         pass
 
 

@@ -119,16 +119,18 @@ def test_finite_support_leaps_too():
         assert stats.ks_2samp(plain, leapt).pvalue > SIGNIFICANCE
 
 
-def test_deterministic_rewards_leap_to_exactly_what_is_played():
+@pytest.mark.parametrize(
+    ("attack", "budget", "spent", "share"),
+    [("none", None, 0.0, 0.9), ("zero-best", 100, 99.75, 0.5)],
+    ids=["quiet", "133 changes of 0.75 leave 0.25, with which nothing can be done"],
+)
+def test_deterministic_rewards_leap_to_exactly_what_is_played(attack, budget, spent, share):
     """Nothing is left to chance with one layer, so that all figures agree."""
     environment = {"name": "deterministic", "rewards": (0.75, 0.25)}
-    plain, leapt = (
-        armrace.simulate(
-            "active-arm-elimination", environment, horizon=5_000, replications=1, engine=engine
-        )
-        for engine in ("plain", "leap")
-    )
-    assert leapt.share_leapt > 0.9
+    given = ("active-arm-elimination", environment, attack, budget, 5_000, 1)
+    plain, leapt = (armrace.simulate(*given, engine=engine) for engine in ("plain", "leap"))
+    assert leapt.sample("corruption")[0] == spent
+    assert leapt.share_leapt > share
     assert leapt.rows.drop("leapt").equals(plain.rows.drop("leapt"))
     assert leapt.view == plain.view
 
@@ -157,54 +159,24 @@ def test_the_automatic_choice_plays_short_runs_and_leaps_over_long_ones():
     assert long.to_builtins()["engine"] == {"name": "leap", "share_leapt": long.share_leapt}
 
 
-def test_a_budget_that_runs_out_starts_the_leaping():
-    result = armrace.simulate(
-        "sharp-race", [0.9, 0.1], "zero-best", 50, horizon=10**8, replications=2, engine="leap"
-    )
-    assert result.final["corruption"].to_list() == [50.0, 50.0]
-    assert result.share_leapt > 0.99
-
-
-@pytest.mark.parametrize("attack", ["zero-best", "swap-best", "random-flips", "fake-reviews"])
-def test_a_rest_that_no_change_can_cost_does_not_stop_the_leaping(attack):
+@pytest.mark.parametrize(
+    ("attack", "budget"),
+    [
+        ("oracle", 50.3),
+        *((a, 50) for a in ("zero-best", "swap-best", "random-flips", "fake-reviews")),
+    ],
+)
+def test_a_budget_that_runs_out_starts_the_leaping(attack, budget):
     """Clicks change by 1 or not at all: half a click more makes no difference, to the last bit."""
-    whole, more = (
-        armrace.simulate(
-            "sharp-race", [0.9, 0.1], attack, budget, horizon=10**8, replications=2, engine="leap"
-        )
-        for budget in (50, 50.5)
-    )
-    assert more.final["corruption"].to_list() == [50.0, 50.0]
-    assert more.share_leapt > 0.99
-    assert more.rows.equals(whole.rows)
 
+    def leapt(budget):
+        return armrace.simulate("sharp-race", [0.9, 0.1], attack, budget, 10**8, 2, engine="leap")
 
-def test_deterministic_rewards_leap_with_a_rest_to_exactly_what_is_played():
-    """133 changes of 0.75 leave 0.25 of 100, with which nothing can be done."""
-    environment = {"name": "deterministic", "rewards": (0.75, 0.25)}
-    plain, leapt = (
-        armrace.simulate(
-            "active-arm-elimination",
-            environment,
-            "zero-best",
-            100,
-            horizon=5_000,
-            replications=1,
-            engine=engine,
-        )
-        for engine in ("plain", "leap")
-    )
-    assert leapt.sample("corruption")[0] == 99.75
-    assert leapt.share_leapt > 0.5
-    assert leapt.rows.drop("leapt").equals(plain.rows.drop("leapt"))
-
-
-def test_an_attack_that_spends_in_parts_leaps_with_any_budget():
-    result = armrace.simulate(
-        "sharp-race", [0.9, 0.1], "oracle", 50.3, horizon=10**8, replications=2, engine="leap"
-    )
-    assert result.final["corruption"].to_list() == [50.3, 50.3]
+    result = leapt(budget)
+    assert result.final["corruption"].to_list() == [budget, budget]
     assert result.share_leapt > 0.99
+    if attack != "oracle":  # which spends in parts
+        assert leapt(budget + 0.5).rows.equals(result.rows)
 
 
 def test_bursts_interrupt_the_leaping():

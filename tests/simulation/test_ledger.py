@@ -23,11 +23,7 @@ def test_the_ledger_without_corruption(scripted, outcome_of):
     assert outcome.clean_regret.tolist() == [0.5, 1.0, 0.5, 0.5]
     assert outcome.corruption.tolist() == [0.0] * 4
     assert outcome.pulls.tolist() == [[0, 1], [1, 1], [2, 1], [2, 2]]
-
-
-def test_pseudo_regret_sums_the_gaps_of_the_means(scripted, outcome_of):
     # Means .625 and .5625: gap .0625 for arm 1, which is played in rounds 1 and 4.
-    outcome = outcome_of(scripted(REWARDS, SCRIPT))
     assert outcome.pseudo_regret.tolist() == [0.0625, 0.0625, 0.0625, 0.125]
 
 
@@ -36,32 +32,16 @@ PROPOSALS = [(0.25, 0.5), None, (0.5, 1.0), (0.5, 0.0)]
 
 
 def test_the_ledger_under_attack(scripted, outcome_of):
-    outcome = outcome_of(scripted(REWARDS, SCRIPT, PROPOSALS))
+    outcome = outcome_of(scripted(REWARDS, SCRIPT, PROPOSALS, layers=(1, 0, 0, 1)))
     # Corrupted totals: (.25, .5), (.25, 1.5), (.75, 2.5), (1.25, 2.5).
     # Collected, corrupted: .5, .5, 1, 1; clean: .5, .5, 1.5, 2.
     assert outcome.regret.tolist() == [0.0, 1.0, 1.5, 1.5]
     assert outcome.clean_regret.tolist() == [0.5, 1.0, 0.5, 0.5]
-
-
-def test_corruption_is_the_sum_of_the_largest_changes(scripted, outcome_of):
-    outcome = outcome_of(scripted(REWARDS, SCRIPT, PROPOSALS))
+    assert outcome.pseudo_regret.tolist() == [0.0625, 0.0625, 0.0625, 0.125]
+    # The sum of the largest changes; and of each arm's own, without sign.
     assert outcome.corruption.tolist() == [0.75, 0.75, 1.5, 2.0]
-
-
-def test_corruption_of_an_arm_sums_its_own_changes_without_sign(scripted, outcome_of):
-    outcome = outcome_of(scripted(REWARDS, SCRIPT, PROPOSALS))
     assert outcome.arm_corruption.tolist() == [[0.75, 0], [0.75, 0], [1.25, 0.75], [1.25, 1.25]]
-
-
-def test_pseudo_regret_does_not_know_of_corruption(scripted, outcome_of):
-    attacked = outcome_of(scripted(REWARDS, SCRIPT, PROPOSALS))
-    left_alone = outcome_of(scripted(REWARDS, SCRIPT))
-    assert attacked.pseudo_regret.tolist() == left_alone.pseudo_regret.tolist()
-
-
-def test_a_layer_is_charged_what_it_observed_of_the_corruption(scripted, outcome_of):
-    # Arms 1, 0, 0, 1 of changes (-.75, 0), none, (-.5, +.75), (0, -.5): seen 0, 0, .5, .5.
-    outcome = outcome_of(scripted(REWARDS, SCRIPT, PROPOSALS, layers=(1, 0, 0, 1)))
+    # Of the changes the arms 1, 0, 0, 1 show 0, 0, .5 and .5 to their layers.
     assert outcome.layer_corruption.tolist() == [[0, 0], [0, 0], [0.5, 0], [0.5, 0.5]]
 
 
@@ -69,11 +49,6 @@ def test_a_play_without_a_layer_charges_none(scripted, outcome_of):
     layers = (0, 0, NO_LAYER, 0)
     outcome = outcome_of(scripted(REWARDS, SCRIPT, PROPOSALS, layers=layers))
     assert outcome.layer_corruption[-1].tolist() == [0.5]
-
-
-def test_the_learner_gets_the_corrupted_reward_of_its_arm(scripted, parts_after):
-    parts = parts_after(scripted(REWARDS, SCRIPT, PROPOSALS))
-    assert parts.policy.rewards.tolist() == [0.5, 0.0, 0.5, 0.0]
 
 
 def test_the_two_regrets_may_differ_by_twice_the_corruption(scripted, outcome_of):
@@ -84,31 +59,30 @@ def test_the_two_regrets_may_differ_by_twice_the_corruption(scripted, outcome_of
     assert outcome.regret[-1] - outcome.clean_regret[-1] == 2.0
 
 
-def test_an_action_that_fits_exactly_is_applied(scripted, outcome_of):
-    outcome = outcome_of(scripted(REWARDS, SCRIPT, PROPOSALS, budget=2.0))
-    assert outcome.corruption[-1] == 2.0
+@pytest.mark.parametrize(
+    ("budget", "proposals", "spent"),
+    [
+        (2.0, PROPOSALS, [0.75, 0.75, 1.5, 2.0]),  # an action that fits exactly is applied
+        (1.25, PROPOSALS, [0.75, 0.75, 0.75, 1.25]),  # pays for the first and the last
+        (math.nextafter(0.75, 0), PROPOSALS[:1], [0.0] * 4),
+        (0.0, PROPOSALS, [0.0] * 4),
+        (100.0, [(NAN, NAN), (1.0, 1.0)], [0.0, 1.0, 1.0, 1.0]),  # it goes on after a refusal
+        (100.0, [(0.0, 1.0)], [1.0] * 4),  # the ends of the interval are legal
+        (100.0, [tuple(row) for row in REWARDS], [0.0] * 4),  # no effect, no cost
+    ],
+)
+def test_what_is_spent(scripted, outcome_of, budget, proposals, spent):
+    outcome = outcome_of(scripted(REWARDS, SCRIPT, proposals, budget=budget))
+    assert outcome.corruption.tolist() == spent
+    if not spent[-1]:
+        assert outcome.arm_corruption[-1].tolist() == [0.0, 0.0]
+        assert outcome.regret.tolist() == outcome.clean_regret.tolist()
 
 
 def test_an_action_that_does_not_fit_is_not_applied_at_all(scripted, outcome_of, parts_after):
-    # 1.25 pays for the first action (.75) and the last (.5), not for the middle one (.75).
     experiment = scripted(REWARDS, SCRIPT, PROPOSALS, budget=1.25)
-    outcome = outcome_of(experiment)
-    assert outcome.corruption.tolist() == [0.75, 0.75, 0.75, 1.25]
-    assert outcome.arm_corruption[-1].tolist() == [0.75, 0.5]
+    assert outcome_of(experiment).arm_corruption[-1].tolist() == [0.75, 0.5]
     assert parts_after(experiment).policy.rewards.tolist() == [0.5, 0.0, 1.0, 0.0]
-
-
-def test_an_action_just_above_the_budget_is_not_applied(scripted, outcome_of):
-    just_below = math.nextafter(0.75, 0)
-    outcome = outcome_of(scripted(REWARDS, SCRIPT, PROPOSALS[:1], budget=just_below))
-    assert outcome.corruption[-1] == 0.0
-    assert outcome.regret.tolist() == outcome.clean_regret.tolist()
-
-
-def test_nothing_is_spent_without_a_budget(scripted, outcome_of):
-    outcome = outcome_of(scripted(REWARDS, SCRIPT, PROPOSALS, budget=0.0))
-    assert outcome.corruption[-1] == 0.0
-    assert outcome.arm_corruption[-1].tolist() == [0.0, 0.0]
 
 
 ILLEGAL = [
@@ -138,39 +112,13 @@ def test_rewards_outside_the_unit_interval_are_refused_entirely(
     assert parts_after(experiment).policy.rewards[0] == REWARDS[0][0]
 
 
-def test_an_attack_goes_on_after_an_action_was_refused(scripted, outcome_of):
-    outcome = outcome_of(scripted(REWARDS, SCRIPT, [(NAN, NAN), (1.0, 1.0)]))
-    assert outcome.corruption.tolist() == [0.0, 1.0, 1.0, 1.0]
-
-
-def test_the_ends_of_the_unit_interval_are_legal(scripted, outcome_of):
-    outcome = outcome_of(scripted(REWARDS, SCRIPT, [(0.0, 1.0)]))
-    assert outcome.corruption[0] == 1.0
-
-
-def test_an_action_without_effect_costs_nothing(scripted, outcome_of):
-    outcome = outcome_of(scripted(REWARDS, SCRIPT, [tuple(row) for row in REWARDS]))
-    assert outcome.corruption[-1] == 0.0
-
-
-def test_the_attack_is_shown_what_is_left_of_its_budget(scripted, parts_after):
+def test_learner_and_attack_are_shown_what_is_theirs(scripted, parts_after):
     parts = parts_after(scripted(REWARDS, SCRIPT, PROPOSALS, budget=3.0))
+    assert parts.policy.rewards.tolist() == [0.5, 0.0, 0.5, 0.0]  # corrupted, of its arms
     assert parts.adversary.shown_left.tolist() == [3.0, 2.25, 2.25, 1.5]
-
-
-def test_the_attack_is_shown_the_stochastic_rewards_of_the_round(scripted, parts_after):
-    parts = parts_after(scripted(REWARDS, SCRIPT, PROPOSALS))
     assert parts.adversary.shown_rewards.tolist() == REWARDS
-
-
-def test_the_attack_is_shown_the_distribution_of_the_round(scripted, parts_after):
-    parts = parts_after(scripted(REWARDS, SCRIPT, PROPOSALS))
     assert parts.adversary.shown_weights.argmax(axis=1).tolist() == SCRIPT
     assert parts.adversary.shown_weights.sum(axis=1).tolist() == [1.0] * 4
-
-
-def test_the_attack_is_told_the_arm_and_the_reward_that_was_paid(scripted, parts_after):
-    parts = parts_after(scripted(REWARDS, SCRIPT, PROPOSALS))
     assert parts.adversary.seen_arms.tolist() == SCRIPT
     assert parts.adversary.seen_rewards.tolist() == [0.5, 0.0, 0.5, 0.0]
 

@@ -22,15 +22,21 @@ def result():
     )
 
 
-def test_final_has_a_row_a_replication(result):
+def test_frames_have_a_row_for_each_of_what_they_count(result):
+    rounds = checkpoints_for(HORIZON).tolist()
     assert result.final["replication"].to_list() == list(range(REPLICATIONS))
     assert set(result.final["round"]) == {HORIZON}
-
-
-def test_curves_have_a_row_a_replication_and_checkpoint(result):
-    rounds = checkpoints_for(HORIZON).tolist()
     assert result.curves.height == REPLICATIONS * len(rounds)
     assert result.curves["round"].to_list() == rounds * REPLICATIONS
+    arms = result.arms.filter(result.arms["round"] == HORIZON)
+    assert arms["arm"].to_list() == list(range(ARMS)) * REPLICATIONS
+    pulls = arms["pulls"].to_numpy().reshape(REPLICATIONS, ARMS)
+    assert np.array_equal(pulls, result.final["pulls"].to_numpy())
+    layers = result.layers.filter(result.layers["round"] == HORIZON)
+    assert layers["layer"].to_list() == list(range(9)) * REPLICATIONS  # 2^9 >= 400 > 2^8
+    assert layers["corruption"].sum() == result.final["layer_corruption"].to_numpy().sum()
+    assert result.race.height == 9 * ARMS  # layers and arms of the first replication
+    assert result.race["pulls"].sum() == HORIZON
 
 
 def test_it_shows_the_figure_that_policies_are_ranked_by(result):
@@ -43,24 +49,6 @@ def test_positive_regrets_are_the_positive_parts(result):
         regret = result.curves[name].to_numpy()
         assert regret.min() < 0
         assert np.array_equal(result.curves[f"positive_{name}"], np.maximum(regret, 0))
-
-
-def test_arms_have_a_row_a_replication_checkpoint_and_arm(result):
-    last = result.arms.filter(result.arms["round"] == HORIZON)
-    assert last["arm"].to_list() == list(range(ARMS)) * REPLICATIONS
-    pulls = last["pulls"].to_numpy().reshape(REPLICATIONS, ARMS)
-    assert np.array_equal(pulls, result.final["pulls"].to_numpy())
-
-
-def test_layers_have_a_row_a_replication_checkpoint_and_layer(result):
-    last = result.layers.filter(result.layers["round"] == HORIZON)
-    assert last["layer"].to_list() == list(range(9)) * REPLICATIONS  # 2^9 >= 400 > 2^8
-    assert last["corruption"].sum() == result.final["layer_corruption"].to_numpy().sum()
-
-
-def test_race_shows_layers_and_arms_of_the_first_replication(result):
-    assert result.race.height == 9 * ARMS
-    assert result.race["pulls"].sum() == HORIZON
 
 
 def test_the_summary_has_the_figures_of_the_final_rows(result):

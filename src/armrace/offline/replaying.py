@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -170,25 +171,20 @@ def replay(
     )
 
 
+@dataclass
 class _Job:
     """One replay: plans, runs and results."""
 
-    def __init__(
-        self,
-        log: Log,
-        floor: float,
-        horizon: int | None,
-        weighs: bool,
-        replications: int,
-        level: float,
-        seed: int,
-        workers: int | None,
-    ) -> None:
-        self.log, self.floor, self.weighs = log, floor, weighs
-        self.replications, self.level, self.seed = replications, level, seed
-        self._horizon, self._workers = horizon, workers
-        self.policies: dict[str, Policy] = {}
-        self.plans: list[PlannedReplay] = []
+    log: Log
+    floor: float
+    given_horizon: int | None
+    weighs: bool
+    replications: int
+    level: float
+    seed: int
+    workers: int | None
+    policies: dict[str, Policy] = field(default_factory=dict)
+    plans: list[PlannedReplay] = field(default_factory=list)
 
     def choose_policies(
         self, policies: PolicyLike | Sequence[PolicyLike], budget: float | None
@@ -246,7 +242,7 @@ class _Job:
 
     def horizon(self, rows: int) -> int:
         """The number of decisions that policies plan for."""
-        return self._horizon or max(1, round(rows * self.floor))
+        return self.given_horizon or max(1, round(rows * self.floor))
 
     def setting(self, policy: Policy, rows: int, budget: float) -> Setting:
         """What an attack knows: the rates that the whole log shows."""
@@ -260,7 +256,7 @@ class _Job:
 
         rates, rounds = self.log.rates.tolist(), self.horizon(self.log.rows)
         verdict = redteam(
-            policy, rates, budget, rounds, effort=effort, seed=self.seed, workers=self._workers
+            policy, rates, budget, rounds, effort=effort, seed=self.seed, workers=self.workers
         )
         return verdict.attack
 
@@ -289,7 +285,7 @@ class _Job:
         """Let all runs meet all rows, batch by batch."""
         done: dict[int | None, int] = {}
         total, taken = sum(plan.rows * len(plan.runs) for plan in self.plans), 0
-        with ThreadPoolExecutor(self._workers or os.cpu_count()) as pool:
+        with ThreadPoolExecutor(self.workers or os.cpu_count()) as pool:
             for batch in self.log.batches():
                 work = []
                 # Plans that leave out the same source share the rows that remain.

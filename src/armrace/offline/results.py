@@ -96,10 +96,11 @@ def estimates_of(
     wide = largest_weight + 1.0  # an estimated mean, plus or minus a weighted difference
     # All runs have met the same rows, so that a block is drawn for all of them at once.
     blocks = np.sum([tally.blocks for tally in tallies], axis=0)
+    ratio, ends = _self_normalised(blocks, level, generator)
     return [
         *found,
         _exact("ips", sums[WEIGHTED], largest_weight, 1.0, level, scale, rows, rewards),
-        _self_normalised(blocks, level, scale, rows, rewards, generator),
+        _estimate("snips", "bootstrap", ratio, ends, scale, rows, rewards),
         _exact("dr", sums[DOUBLY], wide, wide, level, scale, rows, rewards),
     ]
 
@@ -138,26 +139,19 @@ def _exact(
 
 
 def _self_normalised(
-    blocks: npt.NDArray[np.float64],
-    level: float,
-    scale: Scale,
-    rows: float,
-    rewards: float,
-    generator: np.random.Generator,
-) -> Estimate:
+    blocks: npt.NDArray[np.float64], level: float, generator: np.random.Generator
+) -> tuple[float, Interval]:
     """Return the ratio of weighted rewards to weights, with a bootstrap over blocks of rows."""
     weights, paid = blocks.sum(axis=0)
     if weights <= 0.0:
-        nothing = Interval(-math.inf, math.inf)
-        return _estimate("snips", "bootstrap", math.nan, nothing, scale, rows, rewards)
+        return math.nan, Interval(-math.inf, math.inf)
     count = len(blocks)
     drawn = generator.multinomial(count, np.full(count, 1.0 / count), size=_RESAMPLES)
     resampled = drawn @ blocks
     # A resample may consist of blocks without any weight.
     ratios = resampled[:, 1] / np.maximum(resampled[:, 0], np.finfo(np.float64).tiny)
     low, high = np.quantile(ratios, [level / 2, 1 - level / 2]).tolist()
-    ends = Interval(low, high)
-    return _estimate("snips", "bootstrap", float(paid / weights), ends, scale, rows, rewards)
+    return float(paid / weights), Interval(low, high)
 
 
 def _estimate(

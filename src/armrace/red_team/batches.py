@@ -128,7 +128,7 @@ class SearchBatch(msgspec.Struct, frozen=True, kw_only=True):
     objective: str = "mean"
     seed: int = 0
 
-    def series(self) -> Iterator[Series]:
+    def series(self) -> Iterator[SearchSeries]:
         """The series of cells: one for each environment and policy."""
         for name, environment in self.environments.items():
             for policy in self.policies:
@@ -142,7 +142,7 @@ class SearchBatch(msgspec.Struct, frozen=True, kw_only=True):
                         objective=self.objective,  # type: ignore[arg-type]
                     )
                     cells.append(SearchCell(name, _label(policy), target))
-                yield Series(self, tuple(cells))
+                yield SearchSeries(self, tuple(cells))
 
 
 def _label(policy: str | Mapping[str, Any]) -> str:
@@ -190,7 +190,7 @@ def _file_name(text: str) -> str:
     return text.replace(":", "_").replace(", ", "-").replace(" ", "-")
 
 
-class Series(msgspec.Struct, frozen=True):
+class SearchSeries(msgspec.Struct, frozen=True):
     """One policy in one environment: its cells in the order of their budgets."""
 
     batch: SearchBatch
@@ -231,7 +231,7 @@ def run_batch(
 
 
 def run_series(
-    series: Series,
+    series: SearchSeries,
     folder: Path,
     executor: Executor | None = None,
     workers: int | None = None,

@@ -113,6 +113,11 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
                 for exponent in BUDGET_EXPONENTS:
                     yield ArenaCell(self, environment, attack, float(round(self.horizon**exponent)))
 
+    def cells_by_environment(self) -> dict[str, list[ArenaCell]]:
+        """Return the cells of each environment."""
+        cells = list(self.cells())
+        return {name: [c for c in cells if c.environment == name] for name in self.environments}
+
 
 GRIDS: dict[str, Grid] = {
     "quick": Grid(
@@ -182,20 +187,24 @@ def run_arena(
 ) -> pl.DataFrame:
     """Play the cells that ``folder`` does not hold yet, and return the figures of all cells."""
     make_folder(folder)
-    total = sum(1 for _ in grid.cells())
+    cells = grid.cells_by_environment()
+    total = sum(map(len, cells.values()))
     frames: dict[str, pl.DataFrame] = {}
     report(0, total)
-    while waiting := [name for name in grid.environments if name not in frames]:
+    while waiting := [name for name in cells if name not in frames]:
         for name in waiting:
-            cells, done = _cells_of(grid, name), sum(len(_cells_of(grid, each)) for each in frames)
+            done = sum(len(cells[each]) for each in frames)
+
+            def report_all(some: float, _: int, done: int = done) -> None:
+                report(done + some, total)
+
             with locked([folder / f"{name}.lock"]) as (ours,):
                 if ours:
-                    progress = _shifted(report, done, total)
-                    results = _play_environment(cells, folder, executor, workers, progress)
-                    frames[name] = _frame(cells, results)
+                    found = _play_environment(cells[name], folder, executor, workers, report_all)
+                    frames[name] = _frame(cells[name], found)
         if set(waiting).isdisjoint(frames):  # other processes play all that is left
             time.sleep(_SECONDS_BETWEEN_LOOKS)
-    return pl.concat(frames[name] for name in grid.environments)
+    return pl.concat(frames[name] for name in cells)
 
 
 def _play_environment(
@@ -230,26 +239,15 @@ def _put_away(loose: Path, archive: Path) -> None:
 def load_cells(grid: Grid, folder: Path) -> pl.DataFrame:
     """Return the figures of the grid's cells that ``folder`` holds, without playing any."""
     frames = []
-    for name in grid.environments:
-        cells = _cells_of(grid, name)
+    for name, cells in grid.cells_by_environment().items():
         with unpacked(folder / f"{name}.zip") as loose:
             found = finished_cells([cell.experiments() for cell in cells], loose, curves=False)
-        done = [(cell, results) for cell, results in zip(cells, found, strict=True) if results]
-        frames += [cell.frame(results) for cell, results in done]
+        frames += [cell.frame(own) for cell, own in zip(cells, found, strict=True) if own]
     return pl.concat(frames) if frames else pl.DataFrame()
-
-
-def _cells_of(grid: Grid, environment: str) -> list[ArenaCell]:
-    return [cell for cell in grid.cells() if cell.environment == environment]
 
 
 def _frame(cells: Sequence[ArenaCell], results: Sequence[Sequence[Result]]) -> pl.DataFrame:
     return pl.concat(cell.frame(found) for cell, found in zip(cells, results, strict=True))
-
-
-def _shifted(report: Report, done: int, total: int) -> Report:
-    """Turn a report about some of the cells into one about all of them."""
-    return lambda some, _: report(done + some, total)
 
 
 CELL = ("environment", "attack", "budget")

@@ -80,18 +80,13 @@ class Comparison(Reported):
         )
 
     def best(self, measure: str | None = None) -> str:
-        """Return the policy with the smallest mean of a measure.
-
-        Args:
-            measure: the measure; by default that of the comparison, :attr:`measure`.
-        """
+        """Return the policy with the smallest mean of a measure, chosen as for :meth:`table`."""
         return str(self.table(measure)["policy"][0])
 
     def differences(self, measure: str | None = None) -> pl.DataFrame:
         """Return how much each policy exceeds the best, with joint 95% intervals.
 
-        Args:
-            measure: the measure; by default that of the comparison, :attr:`measure`.
+        The measure is chosen as for :meth:`table`.
         """
         measure = measure or self.measure
         found = differences_to(self.best(measure), self._samples(measure))
@@ -102,8 +97,7 @@ class Comparison(Reported):
     def tied(self, measure: str | None = None) -> list[str]:
         """Return the policies that cannot be told apart from the best (5% level, jointly).
 
-        Args:
-            measure: the measure; by default that of the comparison, :attr:`measure`.
+        The measure is chosen as for :meth:`table`.
         """
         measure = measure or self.measure
         best = self.best(measure)
@@ -114,8 +108,7 @@ class Comparison(Reported):
     def verdict(self, measure: str | None = None) -> str:
         """Say which policy has the least mean, and which ones cannot be told apart from it.
 
-        Args:
-            measure: the measure; by default that of the comparison, :attr:`measure`.
+        The measure is chosen as for :meth:`table`.
         """
         measure = measure or self.measure
         best = self.best(measure)

@@ -48,14 +48,7 @@ _ready: set[Any] = set()
 """What this process has compiled or loaded; a short simulation takes 1 ms less if it is known."""
 
 
-def first_parts(experiment: Experiment) -> Parts:
-    """Make the parts of the first replication."""
-    return make_parts(experiment, 0)
-
-
-def checked_parts(experiment: Experiment) -> Parts:
-    """Make the parts of the first replication, for a loop that checks bounds."""
-    return make_parts(experiment, 0)._replace(checked=True)
+first_parts: Make = partial(make_parts, replication=0)
 
 
 def compile_experiments(
@@ -82,11 +75,6 @@ def compile_experiments(
             play_one_round(make(experiment))
             _ready.add(key)
             check()
-
-
-def is_compiled(experiment: Experiment, make: Make = first_parts) -> bool:
-    """Whether machine code for the experiment's policy is on disk."""
-    return is_stored(runner_for(make(experiment)))
 
 
 def units_for(experiments: Sequence[Experiment], make: Make = first_parts) -> list[Unit]:

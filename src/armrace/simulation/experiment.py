@@ -102,24 +102,7 @@ def make_experiment(
     account: str = "largest",
     refresh: float = 0.0,
 ) -> Experiment:
-    """Make an experiment of specifications, names or plain data; see :func:`simulate`.
-
-    Args:
-        policy: a policy, its name, or plain data with a ``name``.
-        environment: an environment, plain data with a ``name``, or the means of Bernoulli arms.
-        adversary: an attack, its name, or plain data with a ``name``.
-        budget: the most that the attack may spend; it must be given for every attack except
-            ``none``.
-        horizon: the number of rounds.
-        replications: the number of independent runs.
-        seed: the seed of all random numbers.
-        engine: ``auto``, ``plain`` or ``leap``.
-        audit: the level of an audit of each replication; by default none is made.
-        account: how the attack is charged: ``largest`` change of any arm, or the change that was
-            ``seen``.
-        refresh: by how much plays must grow before a costly distribution is computed again for an
-            attack that looks at it.
-    """
+    """Make an experiment of specifications, names or data, as for :func:`armrace.simulate`."""
     attack = ADVERSARIES.make(adversary)
     if budget is None and not isinstance(attack, NoAttack):
         raise InvalidParameter(f"{attack.tag()} needs a budget, the most that it may spend.")

@@ -93,6 +93,8 @@ def make_parts(
     experiment: Experiment,
     replication: int,
     control: npt.NDArray[np.int64] | None = None,
+    *,
+    checked: bool = False,
 ) -> Parts:
     """Make fresh states, streams and ledger for one replication."""
     policy, horizon = experiment.policy, experiment.horizon
@@ -121,6 +123,7 @@ def make_parts(
         reward_stream=stream_for(experiment.seed, Purpose.SKIPPED_ROUNDS, replication),
         leap=_make_leap(experiment, state, adversary, law),
         sees_arm=experiment.account == "seen",
+        checked=checked,
     )
 
 
@@ -238,22 +241,14 @@ def run_replication(
     experiment: Experiment,
     replication: int,
     control: npt.NDArray[np.int64] | None = None,
+    *,
+    checked: bool = False,
 ) -> Outcome:
-    """Play one replication; through ``control``, another thread can follow and stop it."""
-    return _run(experiment, replication, make_parts(experiment, replication, control))
+    """Play one replication; through ``control``, another thread can follow and stop it.
 
-
-def run_checked_replication(
-    experiment: Experiment,
-    replication: int,
-    control: npt.NDArray[np.int64] | None = None,
-) -> Outcome:
-    """As :func:`run_replication`, and refuse a policy that leaves the bounds of an array."""
-    parts = make_parts(experiment, replication, control)
-    return _run(experiment, replication, parts._replace(checked=True))
-
-
-def _run(experiment: Experiment, replication: int, parts: Parts) -> Outcome:
+    With ``checked``, a policy that leaves the bounds of an array is refused.
+    """
+    parts = make_parts(experiment, replication, control, checked=checked)
     started = time.perf_counter()
     play_out(parts)
     seconds = time.perf_counter() - started

@@ -288,11 +288,7 @@ class Result(Reported):
         return figures
 
     def figure(self, measure: str) -> Summary:
-        """Return the summary of one of ``FIGURES_OF_A_RUN`` at the horizon.
-
-        Args:
-            measure: the measure, such as ``pseudo_regret``.
-        """
+        """Return the summary of a measure at the horizon; ``measure`` as for :meth:`sample`."""
         return summarise(self.sample(measure))
 
     def audit_summary(self) -> AuditSummary | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any
 
 import numpy.typing as npt
@@ -14,12 +15,12 @@ from armrace.environments import Environment
 from armrace.errors import InvalidParameter
 from armrace.policies import Policy
 from armrace.simulation.comparison import Comparison
-from armrace.simulation.compilation import checked_parts, compile_experiments, first_parts
+from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.executors import running_executor
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import Progress, progress_bar
-from armrace.simulation.replication import run_checked_replication, run_replication
+from armrace.simulation.replication import make_parts, run_replication
 from armrace.simulation.results import Result
 from armrace.specification import is_list
 
@@ -129,24 +130,8 @@ def compare(
 ) -> Comparison:
     """Run many policies on the same rewards under the same attack.
 
-    Policies that leap (see :func:`simulate`) meet different rewards from the same distribution.
-
-    Args:
-        policies: the algorithms, each in one of the forms that :func:`simulate` takes.
-        environment: see :func:`simulate`; like all further arguments, shared by all policies.
-        adversary: see :func:`simulate`.
-        budget: see :func:`simulate`.
-        horizon: see :func:`simulate`.
-        replications: see :func:`simulate`.
-        seed: see :func:`simulate`.
-        executor: see :func:`simulate`.
-        engine: see :func:`simulate`.
-        workers: see :func:`simulate`.
-        progress: see :func:`simulate`.
-        audit: see :func:`simulate`.
-        account: see :func:`simulate`.
-        refresh: see :func:`simulate`.
-        checked: see :func:`simulate`.
+    Policies that leap meet different rewards from the same distribution. Arguments are
+    as for :func:`simulate`, and shared by all policies, but ``policies`` is a list of them.
 
     Returns:
         A :class:`Result` for each policy, with tables of their figures and differences.
@@ -195,9 +180,8 @@ def run_experiments(
     checked: bool = False,
 ) -> list[Result]:
     """Run experiments with the same number of replications side by side."""
-    make, task = (
-        (checked_parts, run_checked_replication) if checked else (first_parts, run_replication)
-    )
+    make = partial(make_parts, replication=0, checked=checked)
+    task = partial(run_replication, checked=checked)
     compile_experiments(experiments, executor, progress, make)
     title = experiments[0].policy.tag() if len(experiments) == 1 else "comparing"
     started = time.perf_counter()

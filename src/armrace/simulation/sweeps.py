@@ -52,18 +52,29 @@ def run_sweep(
     place = Path(folder)
     make_folder(place)
     kept = [[StoredResult(e, place, curves=curves) for e in cell] for cell in cells]
-    results: list[list[Result] | None] = [None] * len(cells)
+    results: dict[int, list[Result]] = {}
     report(0, len(cells))
     try:
-        while open_cells := [at for at, found in enumerate(results) if found is None]:
-            finished = [
-                at for at in open_cells if _advance(at, kept, results, executor, workers, report)
-            ]
-            if not finished:
+        while len(results) < len(cells):
+            before = len(results)
+            for at in [at for at in range(len(cells)) if at not in results]:
+                found = _results(kept[at])
+                if found is None:
+                    done = len(results)
+
+                    def progress(share: float, done: int = done) -> None:
+                        report(done + share, len(cells))
+
+                    _play(kept[at], executor, workers, progress)
+                    found = _results(kept[at])
+                if found is not None:  # else another process has locked a part of it
+                    results[at] = found
+                    report(len(results), len(cells))
+            if len(results) == before:
                 time.sleep(_SECONDS_BETWEEN_LOOKS)
     except (WorkersLost, UnwritableOutput) as error:
         raise type(error)(f"{_clause(error)}; {_advice(error, place)}") from error
-    return [found for found in results if found is not None]
+    return [results[at] for at in range(len(cells))]
 
 
 def finished_cells(
@@ -73,27 +84,6 @@ def finished_cells(
     return [
         _results([StoredResult(e, Path(folder), curves=curves) for e in cell]) for cell in cells
     ]
-
-
-def _advance(
-    at: int,
-    cells: Sequence[Sequence[StoredResult]],
-    results: list[list[Result] | None],
-    executor: Executor | None,
-    workers: int | None,
-    report: Report,
-) -> bool:
-    """Run the part of a cell that no other process has locked; return whether it is finished."""
-    done, total = sum(found is not None for found in results), len(cells)
-    found = _results(cells[at])
-    if found is None:
-        _play(cells[at], executor, workers, lambda share: report(done + share, total))
-        found = _results(cells[at])
-    if found is None:
-        return False
-    results[at] = found
-    report(done + 1, total)
-    return True
 
 
 def _results(cell: Sequence[StoredResult]) -> list[Result] | None:
