@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import polars as pl
@@ -67,12 +68,15 @@ def print_worst(folder: Path) -> None:
     """Print each policy under its own worst attack: mean and 95th percentile of every cell."""
     files = sorted(folder.glob("*.json"))
     frame = worst_frame([msgspec.json.decode(file.read_bytes()) for file in files])
-    board = worst_standings(frame)
-    print(f"{worst_verdict(board)}\n")
-    cells = frame.select(*WORST_CELL).unique().sort("environment", "budget").rows()
+    print(f"{worst_verdict(worst_standings(frame))}\n")
+    print_cells(frame, frame.select(*WORST_CELL).unique().sort("environment", "budget").rows())
+
+
+def print_cells(frame: pl.DataFrame, cells: Sequence[tuple[Any, ...]]) -> None:
+    """Print a row for each policy: geometric means, then the figures of every cell."""
     found = {(r["policy"], r["environment"], r["budget"]): r for r in frame.to_dicts()}
     rows = []
-    for row in board.to_dicts():
+    for row in worst_standings(frame).to_dicts():
         own = [found.get((row["policy"], *cell)) for cell in cells]
         texts = [f"{figure(r['mean'])} / {figure(r['p95'])}" if r else "" for r in own]
         rows.append([row["policy"], figure(row["mean"]), figure(row["tail"]), *texts])

@@ -19,14 +19,14 @@ import locked_attacks
 import msgspec
 import numpy as np
 import polars as pl
+from arena import print_cells
 from locked_attacks import BlindRhythmic, Rhythmic, hand_made
 
 import armrace
 from armrace.environments import Bernoulli, Beta, Environment, FiniteSupport
 from armrace.files import make_folder, write_text
-from armrace.formatting import count, figure
 from armrace.policies import POLICIES
-from armrace.red_team.batches import newest_verdicts, search_digest, worst_frame, worst_standings
+from armrace.red_team.batches import WORST_CELL, newest_verdicts, search_digest, worst_frame
 from armrace.red_team.search import search
 from armrace.red_team.target import SearchBudget, Target
 
@@ -183,7 +183,8 @@ def report(folder: Path) -> None:
     print(f"{len(verdicts)} cells; in {own} the worst attack is of the second family.\n")
     few = frame.filter(~pl.col("environment").is_in(MANY_ARMS))
     for part in (few, frame.filter(~pl.col("policy").is_in(SLOW))):
-        print_part(part)
+        print_cells(part, part.select(*WORST_CELL).unique(maintain_order=True).rows())
+        print()
     if not (folder / "quiet.parquet").exists():
         return
     quiet = pl.read_parquet(folder / "quiet.parquet")
@@ -197,20 +198,6 @@ def report(folder: Path) -> None:
     print("Quiet regret relative to Thompson sampling's:")
     for policy, ratio in ratios.rows():
         print(f"- `{policy}` {ratio:.2f}")
-
-
-def print_part(frame: pl.DataFrame) -> None:
-    """Print one table: geometric means, then the figures of every cell."""
-    keys = frame.select("environment", "budget").unique(maintain_order=True).rows()
-    found = {(r["policy"], r["environment"], r["budget"]): r for r in frame.to_dicts()}
-    print("| policy | mean | p95 | " + " | ".join(f"{e}, C = {count(b)}" for e, b in keys) + " |")
-    print("|---|---|---|" + "---|" * len(keys))
-    for row in worst_standings(frame).to_dicts():
-        own = [found.get((row["policy"], *key)) for key in keys]
-        texts = [f"{figure(r['mean'])} / {figure(r['p95'])}" if r else "" for r in own]
-        summary = [figure(row["mean"]), figure(row["tail"])]
-        print(f"| `{row['policy']}` | {' | '.join([*summary, *texts])} |")
-    print()
 
 
 if __name__ == "__main__":
