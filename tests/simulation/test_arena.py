@@ -74,13 +74,19 @@ def test_attacks_of_fixed_length_are_scaled_to_the_budget():
     assert make_arena_attack("free-ride", 316.0).tag() == "free-ride"
 
 
-def test_a_second_run_plays_nothing(tmp_path, played):
-    first = run_arena(TINY, tmp_path, workers=1)
+def test_every_cell_is_played_once(tmp_path, played):
+    reports = []
+    first = run_arena(
+        TINY, tmp_path, workers=1, report=lambda done, total: reports.append((done, total))
+    )
+    assert len(played) == first.height == 5 * 2
+    assert [path.name for path in tmp_path.iterdir()] == ["two-arms.zip"]
+    assert (reports[0], reports[-1], sorted(reports)) == ((0, 5), (5, 5), reports)
+    assert run_arena(TINY, tmp_path, workers=1).equals(first)
     assert len(played) == 5 * 2
-    again = run_arena(TINY, tmp_path, workers=1)
-    assert len(played) == 5 * 2
-    assert again.equals(first)
-    assert first.height == 5 * 2
+    more = msgspec.structs.replace(TINY, policies=("ucb1", "exp3", "moss"))
+    assert run_arena(more, tmp_path, workers=1).height == 5 * 3
+    assert {experiment.policy.tag() for experiment in played[5 * 2 :]} == {"moss"}
 
 
 def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path, played):
@@ -95,27 +101,6 @@ def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path, played)
     figures = run_arena(TINY, tmp_path, workers=1)
     assert 0 < len(played) <= 4 * 2
     assert figures.equals(run_arena(TINY, tmp_path / "at-once", workers=1))
-
-
-def test_another_policy_is_played_alone(tmp_path, played):
-    run_arena(TINY, tmp_path, workers=1)
-    played.clear()
-    more = msgspec.structs.replace(TINY, policies=("ucb1", "exp3", "moss"))
-    assert run_arena(more, tmp_path, workers=1).height == 5 * 3
-    assert {experiment.policy.tag() for experiment in played} == {"moss"}
-
-
-def test_progress_counts_cells(tmp_path):
-    reports = []
-    run_arena(TINY, tmp_path, workers=1, report=lambda *report: reports.append(report))
-    assert reports[0] == (0, 5)
-    assert reports[-1] == (5, 5)
-    assert sorted(reports) == reports
-
-
-def test_a_finished_environment_is_one_archive(tmp_path):
-    run_arena(TINY, tmp_path, workers=1)
-    assert [path.name for path in tmp_path.iterdir()] == ["two-arms.zip"]
 
 
 def test_more_replications_play_only_the_new_ones(tmp_path, monkeypatch):

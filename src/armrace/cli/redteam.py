@@ -116,7 +116,7 @@ def redteam(
     from armrace.cli.tables import print_verdict
     from armrace.red_team import redteam as search
     from armrace.reports.checks import redteam_plots, render_redteam
-    from armrace.simulation.scenarios import told_the_budget
+    from armrace.simulation.scenarios import given_the_budget
 
     rounds = whole("horizon", horizon or "")
     budgets = numbers("budget", budget) if budget else [float(round(rounds**0.5))]
@@ -129,7 +129,7 @@ def redteam(
         for spent in sorted(budgets):
             verdicts.append(
                 search(
-                    told_the_budget(learner, spent),
+                    given_the_budget(learner, spent),
                     environment,
                     spent,
                     rounds,

@@ -38,7 +38,7 @@ from armrace.offline.results import (
 from armrace.policies import Policy
 from armrace.randomness import MAXIMAL_SEED, Purpose, generator_for, stream_for
 from armrace.simulation.progress import Progress, progress_bar
-from armrace.simulation.scenarios import label_policies, told_the_budget
+from armrace.simulation.scenarios import given_the_budget, label_policies
 from armrace.specification import MAXIMAL_HORIZON, is_list
 from armrace.statistics.scales import Scale
 
@@ -147,7 +147,7 @@ def replay(
         check_number("horizon", horizon, _HORIZON, whole=True)
     job = _Job(opened, least, horizon, estimators == "all", replications, level, seed, workers)
     job.choose_policies(policies, budget)
-    job.choose_forms(attack, budget, redteam, retract)
+    job.choose_variants(attack, budget, redteam, retract)
     with progress_bar("replaying", progress) as report:
         job.play(report)
     made = None if attack is None else ADVERSARIES.make(attack).to_builtins()
@@ -189,23 +189,23 @@ class _Job:
     def choose_policies(
         self, policies: PolicyLike | Sequence[PolicyLike], budget: float | None
     ) -> None:
-        """Take policies; one that must know the corruption is told the budget."""
+        """Take policies; one that must know the corruption is given the budget."""
         listed: list[Any] = list(policies) if is_list(policies) else [policies]  # type: ignore[arg-type]
         if not listed:
             raise InvalidParameter("policies must name at least one; got none.")
         self.policies = label_policies(
-            each if isinstance(each, Policy) else told_the_budget(each, budget or 0.0)
+            each if isinstance(each, Policy) else given_the_budget(each, budget or 0.0)
             for each in listed
         )
 
-    def choose_forms(
+    def choose_variants(
         self,
         attack: Adversary | str | Mapping[str, Any] | None,
         budget: float | None,
         redteam: str | None,
         retract: str | None,
     ) -> None:
-        """Make the plans: every policy on every form of the log."""
+        """Make the plans: every policy on every variant of the log."""
         corrupts = attack is not None or redteam is not None
         if corrupts and budget is None:
             raise InvalidParameter("budget is missing: how much may the attack spend?")
@@ -215,18 +215,18 @@ class _Job:
                 raise InvalidParameter("budget is for an attack; name one, or search for one.")
         without = None if retract is None else self._source(retract)
         for label, policy in self.policies.items():
-            forms = [LogVariant(AS_LOGGED, NoAttack(), 0.0)]
+            variants = [LogVariant(AS_LOGGED, NoAttack(), 0.0)]
             if attack is not None:
                 made = ADVERSARIES.make(attack)
-                forms.append(LogVariant(f"under {made.tag()}", made, float(budget or 0)))
+                variants.append(LogVariant(f"under {made.tag()}", made, float(budget or 0)))
             if redteam is not None:
                 worst = self._worst(policy, float(budget or 0), redteam)
-                forms.append(
+                variants.append(
                     LogVariant("under the worst found", worst, float(budget or 0), None, redteam)
                 )
             if without is not None:
-                forms.append(LogVariant(f"without {retract}", NoAttack(), 0.0, without))
-            self.plans += [self._plan(label, policy, form) for form in forms]
+                variants.append(LogVariant(f"without {retract}", NoAttack(), 0.0, without))
+            self.plans += [self._plan(label, policy, variant) for variant in variants]
 
     def _source(self, name: str) -> int:
         if self.log.columns.source is None:
@@ -260,15 +260,15 @@ class _Job:
         )
         return verdict.attack
 
-    def _plan(self, label: str, policy: Policy, form: LogVariant) -> PlannedReplay:
+    def _plan(self, label: str, policy: Policy, variant: LogVariant) -> PlannedReplay:
         rows = self.log.rows
-        if form.without is not None:
-            rows -= int(self.log.source_rows[form.without])
-        setting = self.setting(policy, rows, form.budget)
+        if variant.without is not None:
+            rows -= int(self.log.source_rows[variant.without])
+        setting = self.setting(policy, rows, variant.budget)
         runs = [
             Run(
                 policy,
-                form.attack,
+                variant.attack,
                 setting,
                 seed=self.seed,
                 replication=number,
@@ -279,7 +279,7 @@ class _Job:
             )
             for number in range(self.replications)
         ]
-        return PlannedReplay(policy, label, form, runs, rows, setting.horizon)
+        return PlannedReplay(policy, label, variant, runs, rows, setting.horizon)
 
     def play(self, report: Callable[[float], None]) -> None:
         """Let all runs meet all rows, batch by batch."""
@@ -289,12 +289,12 @@ class _Job:
             for batch in self.log.batches():
                 work = []
                 # Plans that leave out the same source share the rows that remain.
-                for without in dict.fromkeys(plan.form.without for plan in self.plans):
+                for without in dict.fromkeys(plan.variant.without for plan in self.plans):
                     part = _without(batch, without)
                     first = done.get(without, 0)
                     done[without] = first + part.arms.size
                     for plan in self.plans:
-                        if plan.form.without == without:
+                        if plan.variant.without == without:
                             blocks = _blocks(part, first, plan.rows)
                             work += [(run, part, blocks) for run in plan.runs]
                 # Every result is asked for, so that what went wrong in a thread is raised here.
@@ -402,7 +402,7 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 class LogVariant(NamedTuple):
-    """One form of the log that a policy meets, and who corrupts the rewards."""
+    """A variant of the log that a policy meets, and who corrupts the rewards."""
 
     name: str
     attack: Adversary
@@ -414,14 +414,14 @@ class LogVariant(NamedTuple):
 
 
 class PlannedReplay(NamedTuple):
-    """A policy on a form of the log, and its runs."""
+    """A policy on a variant of the log, and its runs."""
 
     policy: Policy
     label: str
-    form: LogVariant
+    variant: LogVariant
     runs: list[Run]
     rows: int
-    """The rows of the log in this form."""
+    """The rows of the log in this variant."""
     horizon: int
     """The number of decisions that the policy plans for."""
 
@@ -447,7 +447,7 @@ def figures_of(
     return PolicyReplay(
         policy=plan.label,
         specification=plan.policy.to_builtins(),
-        form=plan.form.name,
+        form=plan.variant.name,
         rows=plan.rows,
         logged_mean=scale.reward(float(tallies[0].moments[LOGGED]) / plan.rows),
         rounds=float(accepted.mean()),
@@ -473,14 +473,14 @@ def _verdict(is_enough: bool, gain: Gain | None) -> Conclusion:
 
 
 def _attack(plan: PlannedReplay) -> AttackOnLog | None:
-    if isinstance(plan.form.attack, NoAttack):
+    if isinstance(plan.variant.attack, NoAttack):
         return None
     return AttackOnLog(
-        specification=plan.form.attack.to_builtins(),
-        budget=plan.form.budget,
+        specification=plan.variant.attack.to_builtins(),
+        budget=plan.variant.budget,
         spent=float(np.mean([run.ledger.charged[0] for run in plan.runs])),
         seen=float(np.mean([run.ledger.seen[0] for run in plan.runs])),
-        found_by=plan.form.found_by,
+        found_by=plan.variant.found_by,
     )
 
 

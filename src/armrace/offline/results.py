@@ -224,7 +224,7 @@ class AttackOnLog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PolicyReplay(msgspec.Struct, frozen=True, kw_only=True):
-    """One policy on one form of the log."""
+    """One policy on one variant of the log."""
 
     policy: str
     specification: dict[str, Any]
@@ -232,7 +232,7 @@ class PolicyReplay(msgspec.Struct, frozen=True, kw_only=True):
     """``as logged``, ``under`` an attack, or ``without`` a source."""
     rows: int
     logged_mean: float
-    """The mean reward of the rows of this form, as the logging system chose the arms."""
+    """The mean reward of the rows of this variant, as the logging system chose the arms."""
     rounds: float
     """Accepted rows, the mean over runs."""
     acceptance: float
@@ -304,7 +304,7 @@ class Replay(msgspec.Struct, Presentation, frozen=True, kw_only=True):
 
     @property
     def table(self) -> pl.DataFrame:
-        """A row for each policy, form of the log and estimator."""
+        """A row for each policy, variant of the log and estimator."""
         rows = [
             {
                 "policy": each.policy,
@@ -326,11 +326,11 @@ class Replay(msgspec.Struct, Presentation, frozen=True, kw_only=True):
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def find(self, policy: str, form: str = AS_LOGGED) -> PolicyReplay:
-        """Return the figures of one policy on one form of the log.
+        """Return the figures of one policy on one variant of the log.
 
         Args:
             policy: the name of the policy.
-            form: the form of the log: as it was logged, under an attack, or without a source.
+            form: the variant of the log: as it was logged, under an attack, or without a source.
         """
         return next(each for each in self.policies if (each.policy, each.form) == (policy, form))
 

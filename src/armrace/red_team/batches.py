@@ -20,7 +20,7 @@ from armrace.red_team.library import Winner, kind_of
 from armrace.red_team.search import search
 from armrace.red_team.target import Target, find_budget
 from armrace.simulation.code_digest import experiment_code, search_code
-from armrace.simulation.scenarios import told_the_budget
+from armrace.simulation.scenarios import given_the_budget
 
 WORST_CELL = ("environment", "budget")
 """The columns that identify a cell: every policy has its own attack there."""
@@ -135,7 +135,7 @@ class SearchBatch(msgspec.Struct, frozen=True, kw_only=True):
                 cells = []
                 for budget in sorted(self.budgets):
                     target = Target(
-                        policy=told_the_budget(policy, budget),
+                        policy=given_the_budget(policy, budget),
                         environment=environment,
                         budget=budget,
                         horizon=self.horizon,
@@ -284,7 +284,7 @@ def winners_of(verdicts: Sequence[Mapping[str, Any]]) -> list[Winner]:
     winners = []
     for found in verdicts:
         target = Target(
-            policy=told_the_budget(found["policy"], found["budget"]),
+            policy=given_the_budget(found["policy"], found["budget"]),
             environment=ENVIRONMENTS.make(found["environment"]),
             budget=found["budget"],
             horizon=found["horizon"],

@@ -31,7 +31,7 @@ _MOST_ALIKE = {
 """For each kind the others, the most similar first."""
 
 FORMAT = 2
-"""The form of the file of winners."""
+"""The format of the file of winners."""
 
 _MANY, _LOW = 50, 0.15
 _MOST_WINNERS = 24

@@ -31,7 +31,7 @@ from armrace.formatting import figure
 from armrace.policies import POLICIES
 from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
 from armrace.simulation.results import MEASURES, Result
-from armrace.simulation.scenarios import told_the_budget
+from armrace.simulation.scenarios import given_the_budget
 from armrace.simulation.storage import pack, unpack, unpacked
 from armrace.simulation.sweeps import Report, finished_cells, run_sweep
 
@@ -144,7 +144,7 @@ class ArenaCell(NamedTuple):
         is computed now and then; see :func:`armrace.simulation.experiment.refresh_for`.
         """
         attack = make_arena_attack(self.attack, self.budget)
-        learners = [told_the_budget(name, self.budget) for name in self.grid.policies]
+        learners = [given_the_budget(name, self.budget) for name in self.grid.policies]
         return [
             make_experiment(
                 policy=policy,

@@ -119,7 +119,7 @@ class ProcessPool(Executor):
     def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
         """Submit a task; after a process has died, to a new pool."""
         # Processes start with the first tasks. A blocked signal may still reach another thread, and
-        # would then interrupt this one before it has told a new process what to do.
+        # would then interrupt this one before a new process knows what to do.
         with postponed_interrupts(), shielded_children():
             try:
                 return self._pool.submit(function, *arguments, **named)

@@ -73,13 +73,13 @@ def compiling_bar(
     Yields a function that takes the finished share and what is being compiled now. On a terminal
     that is a bar; elsewhere one line at the start and one at the end tell why nothing happens.
     """
-    told = shown is not False and not _visible(shown)
+    printed = shown is not False and not _visible(shown)
     started = time.monotonic()
-    if told:
+    if printed:
         _print(f"compiling {what}, once; about {seconds:.0f} s.")
     with progress_bar("compiling, once", shown) as report:
         yield lambda share, now: report(share, f"compiling {now}, once".replace(" ,", ","))
-    if told:
+    if printed:
         _print(f"compiled in {time.monotonic() - started:.0f} s.")
 
 

@@ -135,7 +135,7 @@ def _growth(experiment: Experiment) -> float:
 def _make_leap(
     experiment: Experiment, state: Any, adversary: Any, law: Law
 ) -> fast_forward.FastForward | None:
-    """Return the state of leaping, if leaping is requested or worthwhile."""
+    """Return the state of fast-forwarding, if it is requested or worthwhile."""
     horizon = experiment.horizon
     if experiment.engine == "plain" or (
         experiment.engine == "auto" and horizon <= LONGEST_PLAYED_BY_DEFAULT

@@ -83,7 +83,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
             refreshed: whether costly distributions are computed now and then.
         """
         spent = self.budget if budget is None else budget
-        learners = [told_the_budget(name, spent) for name in policies or self.policies]
+        learners = [given_the_budget(name, spent) for name in policies or self.policies]
         return [
             make_experiment(
                 policy=policy,
@@ -108,12 +108,12 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         return data
 
 
-def told_the_budget(description: str | Mapping[str, Any], budget: float) -> Policy:
+def given_the_budget(description: str | Mapping[str, Any], budget: float) -> Policy:
     """Make a policy, and give it the attack's budget if it must know the corruption.
 
     A policy that must know the corruption in advance has a parameter ``corruption``.
 
-    >>> told_the_budget("fast-slow-race", 300).corruption
+    >>> given_the_budget("fast-slow-race", 300).corruption
     300.0
     """
     given = {"name": description} if isinstance(description, str) else dict(description)
