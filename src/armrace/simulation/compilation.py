@@ -49,6 +49,8 @@ _ready: set[Any] = set()
 
 
 first_parts: Make = partial(make_parts, replication=0)
+checked_parts: Make = partial(make_parts, replication=0, checked=True)
+"""The same for a loop that checks bounds. What is ready is known by these objects."""
 
 
 def compile_experiments(

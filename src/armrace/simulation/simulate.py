@@ -15,12 +15,12 @@ from armrace.environments import Environment
 from armrace.errors import InvalidParameter
 from armrace.policies import Policy
 from armrace.simulation.comparison import Comparison
-from armrace.simulation.compilation import compile_experiments
+from armrace.simulation.compilation import checked_parts, compile_experiments, first_parts
 from armrace.simulation.executors import running_executor
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import Progress, progress_bar
-from armrace.simulation.replication import make_parts, run_replication
+from armrace.simulation.replication import run_replication
 from armrace.simulation.results import Result
 from armrace.specification import is_list
 
@@ -180,8 +180,8 @@ def run_experiments(
     checked: bool = False,
 ) -> list[Result]:
     """Run experiments with the same number of replications side by side."""
-    make = partial(make_parts, replication=0, checked=checked)
     task = partial(run_replication, checked=checked)
+    make = checked_parts if checked else first_parts
     compile_experiments(experiments, executor, progress, make)
     title = experiments[0].policy.tag() if len(experiments) == 1 else "comparing"
     started = time.perf_counter()
