@@ -24,13 +24,12 @@ def test_last_part_is_a_quarter_to_44_per_cent(horizon: int) -> None:
     assert 0.25 <= (horizon - points[-2]) / horizon <= 0.44
 
 
+@pytest.mark.parametrize("before", [(0, 10), (10, 0)])
 @pytest.mark.parametrize(("last", "right"), [((9, 11), True), ((10, 10), False), ((11, 9), False)])
-def test_right_is_more_than_half_of_the_last_part(last: tuple[int, int], right: bool) -> None:
-    assert ends_right(plays((0, 10), (0, 10), last), BEST).tolist() == [right]
-
-
-def test_what_came_before_the_last_part_does_not_matter() -> None:
-    assert ends_right(plays((10, 0), (10, 0), (9, 11)), BEST).tolist() == [True]
+def test_right_is_more_than_half_of_the_last_part_whatever_came_before(
+    before: tuple[int, int], last: tuple[int, int], right: bool
+) -> None:
+    assert ends_right(plays(before, before, last), BEST).tolist() == [right]
 
 
 def test_arms_that_are_good_enough_count_together() -> None:

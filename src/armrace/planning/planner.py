@@ -136,17 +136,9 @@ def answer(
     workers: int | None = None,
     progress: bool | None = None,
 ) -> Plan:
-    """Return the plan for a question. An interruption discards it: half a plan would mislead.
+    """Return the plan for a question, with an executor that runs, or on threads.
 
-    Args:
-        question: arms, traffic and suspected corruption.
-        executor: runs the replications in place of threads.
-        workers: how many threads run at once; by default one per core.
-        progress: whether to show progress bars; by default on a terminal, and a line a minute
-            elsewhere.
-
-    Returns:
-        The plan.
+    Arguments are as for :func:`plan`. An interruption discards it: half a plan would mislead.
     """
     good, rows = question.good_enough(), list[dict[str, Any]]()
 
