@@ -63,8 +63,6 @@ class Ticket(NamedTuple):
     inner_arm: int = SAME_ARM
     """The arm that an inner policy drew where another one was played in its place; else
     :data:`SAME_ARM`, or :data:`NO_ARM` if the inner policy took no part in the decision."""
-    inner_memo: float = 0.0
-    """One more number that an inner policy notes at the moment of decision."""
 
 
 _BLANK = Ticket(0)

@@ -125,7 +125,6 @@ def ticket_fits(ticket: Ticket, arms: int, layers: int, exact: bool) -> bool:
         and (sound or not exact)
         and _LEAST_PROBABILITY <= ticket.inner_probability <= _LARGEST_PROBABILITY
         and abs(ticket.memo) <= _LARGEST_MEMO
-        and abs(ticket.inner_memo) <= _LARGEST_MEMO
     )
 
 
