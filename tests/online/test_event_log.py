@@ -1,4 +1,4 @@
-"""A learner is the fold of its log; batches, restricted choices and new arms are part of it."""
+"""A learner is the replay of its log; batches, restricted choices and new arms are part of it."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ sign of corruption or drift. To see one afterwards it is enough to keep each arm
 - at *marks*, numbers of rewards that grow by a fifth or so from one to the next;
 - in *blocks* of 16, 32, 64, ... rewards, of which the most striking of each size is kept: marks
   would miss a short attack on an arm that has long been played;
-- in *waves*, separately for rewards that follow good ones and for those that follow bad ones.
+- in *bursts*, separately for rewards that follow good ones and for those that follow bad ones.
 
 Rewards may be late, and how late may depend on what they are. The rewards that have come are then
 a biased sample, but the plays that have been *assigned* are not. So each mark and block also keeps
@@ -69,7 +69,8 @@ class Watched(NamedTuple):
     sums: npt.NDArray[np.float64]
     marks: RewardMarks
     blocks: Blocks
-    waves: Waves
+    waves: Bursts
+    """Named as snapshots have it."""
 
 
 def watch_unchecked(state: Any, arms: int, horizon: int) -> Watched:
@@ -90,7 +91,7 @@ def watch_unchecked(state: Any, arms: int, horizon: int) -> Watched:
             outstanding=np.zeros(marked, dtype=np.int64),
         ),
         blocks=make_blocks(arms, horizon),
-        waves=make_waves(arms),
+        waves=make_bursts(arms),
     )
 
 
@@ -236,7 +237,7 @@ def end_blocks(
 _MEMORIES = np.array([4.0, 16.0, 64.0])
 
 
-class Waves(NamedTuple):
+class Bursts(NamedTuple):
     """Rewards in bad times, when an arm pays less than usual, and in good times.
 
     Each arm (row) has three memories (column): exponentially weighted means of its latest rewards,
@@ -256,10 +257,10 @@ class Waves(NamedTuple):
     """Whether the arm's next reward is that of a counted play."""
 
 
-def make_waves(arms: int) -> Waves:
-    """Make waves of arms that have no rewards yet."""
+def make_bursts(arms: int) -> Bursts:
+    """Make bursts of arms that have no rewards yet."""
     shape = (arms, _MEMORIES.size)
-    return Waves(
+    return Bursts(
         recent=np.zeros(shape),
         assigned=np.zeros((*shape, 2), dtype=np.int64),
         pulls=np.zeros((*shape, 2), dtype=np.int64),
@@ -269,38 +270,38 @@ def make_waves(arms: int) -> Waves:
 
 
 @inlined
-def _wave_side(recent: float, pulls: int, total: float) -> int:
+def _burst_side(recent: float, pulls: int, total: float) -> int:
     """1 in good times, when the latest rewards are above the mean of all; 0 in bad times."""
     return 1 if recent * pulls > total else 0
 
 
 @inlined
-def record_play(waves: Waves, arm: int, outstanding: int, pulls: int, total: float) -> None:
+def record_play(bursts: Bursts, arm: int, outstanding: int, pulls: int, total: float) -> None:
     """Count a play as made in good or in bad times, according to the rewards before it."""
-    waves.waiting[arm] = outstanding == 0
+    bursts.waiting[arm] = outstanding == 0
     if outstanding == 0 and pulls > 0:
-        for memory in range(waves.recent.shape[1]):
-            side = _wave_side(waves.recent[arm, memory], pulls, total)
-            waves.assigned[arm, memory, side] += 1
+        for memory in range(bursts.recent.shape[1]):
+            side = _burst_side(bursts.recent[arm, memory], pulls, total)
+            bursts.assigned[arm, memory, side] += 1
 
 
 @inlined
-def record_reward(waves: Waves, arm: int, pulls: int, total: float, reward: float) -> None:
-    """Record a reward for the audit of waves, and update the means of the arm's latest rewards.
+def record_reward(bursts: Bursts, arm: int, pulls: int, total: float, reward: float) -> None:
+    """Record a reward for the audit of bursts, and update the means of the arm's latest rewards.
 
     If the reward is that of a counted play, it goes to the side (good or bad times) on which the
     play was made. The side is not stored: no reward of the arm has come since the play, so that it
     can be computed again.
     """
-    for memory in range(waves.recent.shape[1]):
-        recent = waves.recent[arm, memory]
+    for memory in range(bursts.recent.shape[1]):
+        recent = bursts.recent[arm, memory]
         if pulls == 0:
             recent = reward
         else:
-            if waves.waiting[arm]:
-                side = _wave_side(recent, pulls, total)
-                waves.pulls[arm, memory, side] += 1
-                waves.sums[arm, memory, side] += reward
+            if bursts.waiting[arm]:
+                side = _burst_side(recent, pulls, total)
+                bursts.pulls[arm, memory, side] += 1
+                bursts.sums[arm, memory, side] += reward
             recent += (reward - recent) / _MEMORIES[memory]
-        waves.recent[arm, memory] = recent
-    waves.waiting[arm] = False
+        bursts.recent[arm, memory] = recent
+    bursts.waiting[arm] = False

@@ -2,7 +2,7 @@
 
 A third of an arm's level goes to the marks: for every pair of them, the plays made before the first
 are compared with the plays made between the two. A third goes to the blocks, each of which is
-compared with all plays before it. The last third goes to the waves: plays made in good times are
+compared with all plays before it. The last third goes to the bursts: plays made in good times are
 compared with plays made in bad times.
 
 Samples are plays in the order of decisions. While rewards are outstanding, the sum over all plays
@@ -33,7 +33,7 @@ class TimeChange(NamedTuple):
     """Logarithm of the e-value, over all moments at which a change might have come."""
     since: int | None
     until: int | None
-    """The decisions made by the beginning and by the end of the stretch; waves have none."""
+    """The decisions made by the beginning and by the end of the stretch; bursts have none."""
     pulls: tuple[int, int]
     """Rewards that have come."""
     means: tuple[float, float]
@@ -49,9 +49,9 @@ def examine_time(watched: Watched, level: float, claims: int, screen: Screen) ->
     for arm in screen.suspects(counts, watched.assigned, bounds_of, log_term):
         found = find_change(watched, arm)
         # Only without a change: a change makes rewards resemble their neighbours, and would be
-        # reported a second time as waves.
+        # reported a second time as bursts.
         if found is None or found.log_value <= log_term:
-            found = find_waves(watched, arm)
+            found = find_bursts(watched, arm)
         if found is not None and found.log_value > log_term:
             by_arm[arm] = least_change(watched, arm, log_term)
             chance = claims * level * math.exp(log_term - found.log_value)
@@ -60,11 +60,11 @@ def examine_time(watched: Watched, level: float, claims: int, screen: Screen) ->
 
 
 def _alarm(arm: int, found: TimeChange, chance: float) -> Alarm:
-    in_waves = found.since is None
+    in_bursts = found.since is None
     return Alarm(
-        kind="waves" if in_waves else "change",
+        kind="waves" if in_bursts else "change",
         arm=arm,
-        direction=None if in_waves else direction_of(*found.means),
+        direction=None if in_bursts else direction_of(*found.means),
         since=found.since,
         until=found.until,
         pulls=found.pulls,
@@ -79,9 +79,9 @@ def find_change(watched: Watched, arm: int) -> TimeChange | None:
     return max((c for c in found if c is not None), key=lambda c: c.log_value, default=None)
 
 
-def find_waves(watched: Watched, arm: int) -> TimeChange | None:
+def find_bursts(watched: Watched, arm: int) -> TimeChange | None:
     """Return how much the rewards in good times differ from those in bad times."""
-    memories, pairs = _wave_pairs(watched, arm)
+    memories, pairs = _burst_pairs(watched, arm)
     if not memories.size:
         return None
     best = int(np.argmax(pairs.evidence))
@@ -92,8 +92,8 @@ def find_waves(watched: Watched, arm: int) -> TimeChange | None:
 
 def least_change(watched: Watched, arm: int, log_term: float) -> float:
     """A lower bound on the changes to an arm's rewards, at the level ``exp(-log_term)``."""
-    (_, blocks), (_, waves) = _block_pairs(watched, arm), _wave_pairs(watched, arm)
-    pairs = join(_mark_pairs(watched, arm).pairs, blocks, waves)
+    (_, blocks), (_, bursts) = _block_pairs(watched, arm), _burst_pairs(watched, arm)
+    pairs = join(_mark_pairs(watched, arm).pairs, blocks, bursts)
     return pairs.least_change(log_term)
 
 
@@ -245,33 +245,33 @@ def _change_in_blocks(watched: Watched, arm: int) -> TimeChange | None:
     )
 
 
-def _wave_pairs(watched: Watched, arm: int) -> tuple[npt.NDArray[np.intp], Pairs]:
+def _burst_pairs(watched: Watched, arm: int) -> tuple[npt.NDArray[np.intp], Pairs]:
     """The memories with rewards of both times, and plays in bad times against those in good."""
-    waves = watched.waves
-    both = np.flatnonzero(waves.pulls[arm].min(axis=1))
-    bad, good = (_wave_samples(watched, arm, both, side) for side in (0, 1))
-    return both, nearest_pairs(bad, good, math.log(_SHARES * waves.pulls.shape[1]))
+    bursts = watched.waves
+    both = np.flatnonzero(bursts.pulls[arm].min(axis=1))
+    bad, good = (_burst_samples(watched, arm, both, side) for side in (0, 1))
+    return both, nearest_pairs(bad, good, math.log(_SHARES * bursts.pulls.shape[1]))
 
 
-def _wave_samples(
+def _burst_samples(
     watched: Watched, arm: int | Arms, memories: npt.NDArray[np.intp], side: int
 ) -> Samples:
-    waves = watched.waves
-    pulls, sums = waves.pulls[arm, memories, side], waves.sums[arm, memories, side]
-    unknown = np.maximum(waves.assigned[arm, memories, side] - pulls, 0)
+    bursts = watched.waves
+    pulls, sums = bursts.pulls[arm, memories, side], bursts.sums[arm, memories, side]
+    unknown = np.maximum(bursts.assigned[arm, memories, side] - pulls, 0)
     return Samples(pulls + unknown, sums, sums + unknown)
 
 
 def _bounds(watched: Watched, arms: Arms) -> npt.NDArray[np.float64]:
-    """Upper bounds on the evidence of some arms for a change or for waves."""
-    waves, blocks = watched.waves, watched.blocks.evidence
-    rows, memories = np.nonzero(waves.pulls[arms].min(axis=2))
-    bad, good = (_wave_samples(watched, arms[rows], memories, side) for side in (0, 1))
-    in_waves = np.full(arms.size, -np.inf)
-    sharing = math.log(_SHARES * waves.pulls.shape[1])
-    np.maximum.at(in_waves, rows, nearest_pairs(bad, good, sharing).evidence)
+    """Upper bounds on the evidence of some arms for a change or for bursts."""
+    bursts, blocks = watched.waves, watched.blocks.evidence
+    rows, memories = np.nonzero(bursts.pulls[arms].min(axis=2))
+    bad, good = (_burst_samples(watched, arms[rows], memories, side) for side in (0, 1))
+    in_bursts = np.full(arms.size, -np.inf)
+    sharing = math.log(_SHARES * bursts.pulls.shape[1])
+    np.maximum.at(in_bursts, rows, nearest_pairs(bad, good, sharing).evidence)
     in_blocks = blocks[arms].max(axis=1) - math.log(_SHARES * blocks.shape[1])
-    found: npt.NDArray[np.float64] = np.fmax(in_waves, in_blocks)
+    found: npt.NDArray[np.float64] = np.fmax(in_bursts, in_blocks)
     return np.fmax(found, _mark_bounds(watched, arms), out=found)
 
 

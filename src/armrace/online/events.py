@@ -1,6 +1,6 @@
 """The events of a learner as plain data, and the log of them.
 
-A learner is the fold of its log: applied in order to a fresh learner, the events lead to the same
+A learner is the replay of its log: applied in order to a fresh learner, the events lead to the same
 state, bit for bit.
 """
 

@@ -31,7 +31,7 @@ from armrace.online.arguments import (
     eligible_places,
 )
 from armrace.online.events import Decision, DecisionBatch, Event
-from armrace.online.fold import Fold
+from armrace.online.replay import Replayable
 from armrace.online.snapshots import Snapshot, pack_rewarded, write_arrays
 from armrace.policies import POLICIES, ArmView, Policy
 from armrace.policies.races.race import NEVER
@@ -40,12 +40,12 @@ from armrace.reports import NotebookView
 _new: Any = tuple.__new__
 
 
-class Learner(Fold, NotebookView):
+class Learner(Replayable, NotebookView):
     """The compiled functions of the simulator, for live traffic.
 
     ``decide`` chooses an arm and counts it as assigned, which influences later choices; ``learn``
-    takes its reward. Rewards may arrive late, in any order, or never. A learner is the fold of its
-    :attr:`log`: applied to a fresh learner, the events lead to the same state, bit for bit. All
+    takes its reward. Rewards may arrive late, in any order, or never. A learner is the replay of
+    its :attr:`log`: applied to a fresh learner, the events lead to the same state, bit for bit. All
     methods are thread-safe.
 
     Args:

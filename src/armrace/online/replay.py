@@ -1,4 +1,4 @@
-"""A learner's state as the fold of a log: what each event changes, and how logs are applied."""
+"""A learner as the replay of a log: what each event changes, and how logs are applied."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _ABOVE = 1.0 + 1e-9
 """A probability that is larger by less than this factor is the same, rounded otherwise."""
 
 
-class Fold(LiveMemory):
+class Replayable(LiveMemory):
     """A memory that decisions, rewards and new arms change, and the log of these events.
 
     Nothing here is random: to apply the events of a log again leads to the same state.
