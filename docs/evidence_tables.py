@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from armrace.cli.comparison_request import at_least_as_bad, under_own_worst
-from armrace.cli.execution import run_cells
+from armrace.cli.compare import at_least_as_bad, under_own_worst
+from armrace.cli.outputs import run_cells
 from armrace.planning.plans import VACUOUS, proven_loss
 from armrace.policies import POLICIES
 from armrace.simulation import Comparison, Result, Scenario

@@ -17,9 +17,9 @@ import msgspec
 import numpy as np
 from playwright.sync_api import Browser, FloatRect, Page
 
-from armrace.cli.comparison_request import under_own_worst
-from armrace.cli.execution import run_cells
+from armrace.cli.compare import under_own_worst
 from armrace.cli.main import run
+from armrace.cli.outputs import run_cells
 from armrace.dashboard.demo import (
     BOTS,
     DAY,

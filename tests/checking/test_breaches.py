@@ -10,26 +10,25 @@ import pytest
 
 from armrace.adversaries import Adversary, ZeroBest
 from armrace.checking import ContractBroken, adversaries, check_adversary, contract
-from armrace.checking.policies import extremes_leave_it_sound, specification_survives_json
-from armrace.checking.policy_choices import (
+from armrace.checking.policies import (
     choosing_leaves_no_trace,
     distribution_is_one,
     distribution_only_looks,
+    extremes_leave_it_sound,
     frequencies_match,
     indices_stay_in_bounds,
     restricted_choices_are_as_announced,
+    specification_survives_json,
     tickets_carry_their_probability,
     weights_are_declared,
 )
 from armrace.checking.policy_learning import (
     batches_equal_single_calls,
     feedback_may_come_anyhow,
-    new_arms_are_unknown,
-    restoring_changes_nothing,
-)
-from armrace.checking.policy_logs import (
     folded_log_is_the_state,
     foreign_decisions_are_taken,
+    new_arms_are_unknown,
+    restoring_changes_nothing,
     retracted_rewards_leave_no_trace,
     voided_decisions_leave_no_trace,
 )

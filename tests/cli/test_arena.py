@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -20,7 +19,7 @@ SMALL = ["arena", "--quick", "--policies", "ucb1,exp3", "--replications", "1"]
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _few_environments() -> Iterator[None]:
+def _few_environments():
     """A hundred arms take as long as all other environments of the quick form."""
     with pytest.MonkeyPatch.context() as patch:
         few = msgspec.structs.replace(GRIDS["quick"], environments=ENVIRONMENTS)
@@ -29,7 +28,7 @@ def _few_environments() -> Iterator[None]:
 
 
 @pytest.fixture
-def outputs(tmp_path: Path) -> list[str]:
+def outputs(tmp_path):
     return ["--folder", str(tmp_path / "cells"), "--report", str(tmp_path / "arena.html")]
 
 
@@ -39,7 +38,7 @@ def draw_no_page(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def played(tmp_path_factory):
     """A folder with the cells of the small arena and its leaderboard, played once for all tests."""
     folder = tmp_path_factory.mktemp("played")
     files = ["--folder", "cells", "--report", "arena.html", "--json", "board.json"]
@@ -51,15 +50,13 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def cells(tmp_path: Path, played: Path) -> Path:
+def cells(tmp_path, played):
     """The cells, where the outputs have theirs."""
     return Path(shutil.copytree(played / "cells", tmp_path / "cells"))
 
 
 @pytest.mark.usefixtures("cells")
-def test_leaderboard_report_and_json(
-    tmp_path: Path, outputs: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_leaderboard_report_and_json(tmp_path, outputs, capsys):
     figures = tmp_path / "board.json"
     assert run([*SMALL, *outputs, "--json", str(figures)]) == 0
     output, error = capsys.readouterr()
@@ -74,12 +71,7 @@ def test_leaderboard_report_and_json(
 
 
 @pytest.mark.usefixtures("cells")
-def test_a_second_run_plays_nothing_and_says_the_same(
-    played: Path,
-    outputs: list[str],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_second_run_plays_nothing_and_says_the_same(played, outputs, capsys, monkeypatch):
     monkeypatch.setattr(sweeps, "run_missing", None)
     draw_no_page(monkeypatch)
     assert run([*SMALL, *outputs, "--json", "-"]) == 0
@@ -101,12 +93,7 @@ TINY = SearchBudget(
 
 
 @pytest.mark.usefixtures("cells")
-def test_each_policy_under_its_own_worst_attack(
-    tmp_path: Path,
-    outputs: list[str],
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_each_policy_under_its_own_worst_attack(tmp_path, outputs, capsys, monkeypatch):
     monkeypatch.setitem(EFFORTS, "quick", TINY)
     command = [*SMALL, *outputs, "--worst", "quick", "--force"]
     with monkeypatch.context() as patch:
@@ -127,9 +114,7 @@ def test_each_policy_under_its_own_worst_attack(
     assert run([*SMALL, *outputs, "--worst", "quikc", "--force"]) == 2
 
 
-def test_ctrl_c_says_how_to_go_on(
-    outputs: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_says_how_to_go_on(outputs, capsys, monkeypatch):
     def interrupt(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
@@ -141,7 +126,7 @@ def test_ctrl_c_says_how_to_go_on(
     assert "run the same command to continue." in error
 
 
-def test_forms_differ_in_length() -> None:
+def test_forms_differ_in_length():
     grids = [command._grid(quick, full, None, None, "0") for quick, full in _FORMS]
     assert [grid.horizon for grid in grids] == [2_000, 100_000, 1_000_000]
 

@@ -11,7 +11,7 @@ import pytest
 from armrace import compilation, planning, verification
 from armrace.adversaries import ADVERSARIES
 from armrace.cli import arena, compare, verify
-from armrace.cli.comparison_request import Request
+from armrace.cli.compare import Request
 from armrace.cli.main import run
 from armrace.environments import Beta
 from armrace.planning import Question
@@ -47,9 +47,7 @@ def question(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *words: str) -> Qu
     return found
 
 
-def test_every_share_of_a_plan_may_be_a_percentage(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_every_share_of_a_plan_may_be_a_percentage(monkeypatch, tmp_path):
     shares = ["--gap", "0.7%", "--forged", "0.3%", "--delta", "7%"]
     asked_by = question(monkeypatch, tmp_path, "--means", "5%, 0.7%", *shares)
     assert asked_by.means == (0.05, 0.007)
@@ -60,7 +58,7 @@ def test_every_share_of_a_plan_may_be_a_percentage(
     assert rates == (0.029, 0.029 + 0.01)
 
 
-def test_percentages_are_the_very_same_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_percentages_are_the_very_same_numbers(capsys):
     small = ["simulate", "multi-layer-race", "--horizon", "200", "--replications", "2"]
     summaries = []
     for means, delta in (("0.7%,0.9%", "0.7%"), ("0.007,0.009", "0.007")):
@@ -70,14 +68,14 @@ def test_percentages_are_the_very_same_numbers(capsys: pytest.CaptureFixture[str
     assert summaries[0] == summaries[1]
 
 
-def test_all_are_all_in_a_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_all_are_all_in_a_plan(monkeypatch, tmp_path):
     every = ["--means", "0.5,0.4", "--policies", "all", "--attacks", "all"]
     found = question(monkeypatch, tmp_path, *every)
     assert [policy.tag() for policy in found.policies] == list(POLICIES)
     assert [attack.tag() for attack in found.attacks] == EVERY_ATTACK
 
 
-def test_all_are_all_in_a_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_are_all_in_a_comparison(monkeypatch):
     words = ["compare", "--policies", "all", "--attack", " all ", "--no-report"]
     found: Request = asked(monkeypatch, compare, "_compare", words)
     assert found.policies == [{"name": name} for name in POLICIES]
@@ -85,18 +83,14 @@ def test_all_are_all_in_a_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"--attack {','.join(EVERY_ATTACK)} " in found.command()
 
 
-def test_the_policies_of_the_scenario_are_compared_unless_others_are_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_policies_of_the_scenario_are_compared_unless_others_are_named(monkeypatch):
     first = next(iter(SCENARIOS.values()))
     found: Request = asked(monkeypatch, compare, "_compare", ["compare", "--no-report"])
     assert [policy["name"] for policy in found.policies] == list(first.policies)
     assert found.measure == "pseudo_regret"
 
 
-def test_a_list_may_be_given_by_repeating_its_option(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_list_may_be_given_by_repeating_its_option(monkeypatch, tmp_path):
     words = [
         "compare", "--no-report", "--policies", "ucb1,exp3", "--policies", "moss,ucb1",
         "--means", "0.5", "--means", "0.4,30%", "--attack", "zero-best", "--attack", "swap-best",
@@ -124,7 +118,7 @@ def test_a_list_may_be_given_by_repeating_its_option(
     assert [attack.tag() for attack in asked_by.attacks] == ["outage", "oracle"]
 
 
-def test_policies_of_a_comparison_take_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_policies_of_a_comparison_take_parameters(monkeypatch):
     words = [
         "compare", "--no-report", "--policies", "sharp-race,exp3", "--set", "sharp-race.delta=0.01",
         "--set", "exp3.learning-rate=0.5",
@@ -140,7 +134,7 @@ def test_policies_of_a_comparison_take_parameters(monkeypatch: pytest.MonkeyPatc
     assert again.cells() == found.cells()
 
 
-def test_a_comparison_takes_an_environment_and_a_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_comparison_takes_an_environment_and_a_measure(monkeypatch):
     words = [
         "compare", "--no-report", "--measure", "clean-regret", "--environment", "beta",
         "--environment-set", "alphas=4,2", "--environment-set", "betas=2,2",
@@ -153,22 +147,20 @@ def test_a_comparison_takes_an_environment_and_a_measure(monkeypatch: pytest.Mon
     assert (again.cells(), again.measure) == (found.cells(), found.measure)
 
 
-def test_all_are_all_in_the_arena(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_all_are_all_in_the_arena(monkeypatch, tmp_path):
     page = str(tmp_path / "arena.html")
     grid = asked(monkeypatch, arena, "_play", ["arena", "--policies", "all", "--report", page])
     assert grid == played.GRIDS["usual"]
 
 
-def test_all_are_all_in_a_verification(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_are_all_in_a_verification(monkeypatch):
     assert asked(monkeypatch, verification, "verify", ["verify", "--policy", "all"]) is None
     named = asked(monkeypatch, verification, "verify", ["verify", "--policy", "sharp-race"])
     assert named == ["sharp-race"]
     assert "--policy" not in verify._command(True, False, None, 0)
 
 
-def test_lists_of_a_warm_up_may_be_given_by_repeating_their_options(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_lists_of_a_warm_up_may_be_given_by_repeating_their_options(monkeypatch):
     calls: list[tuple[Any, ...]] = []
     monkeypatch.setattr(compilation, "warm_up", lambda *lists, **_: calls.append(lists))
     repeated = ["--policies", "ucb1,moss", "--policies", "exp3", "--attacks", "none"]

@@ -1,7 +1,6 @@
 """``--audit``: shares, certificate and words, and nothing else changed."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -25,9 +24,7 @@ def figures(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_json_has_the_audit_beside_figures_that_are_unchanged(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_json_has_the_audit_beside_figures_that_are_unchanged(capsys):
     plain, audited = figures(capsys, *ATTACKED), figures(capsys, *ATTACKED, "--audit")
     assert audited["summary"] == plain["summary"]
     assert {**plain["spec"], "audit": 0.05} == audited["spec"]
@@ -42,7 +39,7 @@ def test_json_has_the_audit_beside_figures_that_are_unchanged(
     assert json.loads(msgspec.json.encode(again["audit"])) == found
 
 
-def test_the_table_says_it_in_words(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_says_it_in_words(capsys):
     assert run([*ATTACKED, "--audit-level", "0.01"]) == 0
     output = capsys.readouterr().out
     for words in ("runs with", "certified,", "The first replication:", "If the arms", "0.01"):
@@ -53,16 +50,12 @@ def test_the_table_says_it_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     ("level", "sentence"),
     [("2", "audit-level must be in [1e-300, 1); got 2"), ("x", "audit-level")],
 )
-def test_a_bad_level_is_refused(
-    level: str, sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bad_level_is_refused(level, sentence, capsys):
     assert run([*ATTACKED, "--audit", "--audit-level", level]) == 2
     assert sentence in capsys.readouterr().err
 
 
-def test_the_report_has_a_section_if_asked(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_report_has_a_section_if_asked(tmp_path, capsys):
     page = tmp_path / "report.html"
     words = [*COMPARED, "--budget", "200", "--no-sweep", "--report", str(page)]
     assert run([*words, "--audit"]) == 0
@@ -75,7 +68,7 @@ def test_the_report_has_a_section_if_asked(
     assert "What the feedback shows" not in page.read_text()
 
 
-def test_every_cell_of_a_grid_has_its_audit(tmp_path: Path) -> None:
+def test_every_cell_of_a_grid_has_its_audit(tmp_path):
     page = tmp_path / "grid.html"
     assert run([*COMPARED, "--budget", "20,200", "--audit", "--report", str(page)]) == 0
     assert page.read_text().count("<h3>What the feedback shows of the attack</h3>") == 2

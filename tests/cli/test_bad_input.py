@@ -111,9 +111,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("arguments", "sentence"), REFUSED, ids=lambda part: str(part)[-40:])
-def test_is_refused_with_one_sentence(
-    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_is_refused_with_one_sentence(arguments, sentence, capsys):
     assert run(arguments) == 2
     output, error = capsys.readouterr()
     assert output == ""
@@ -125,7 +123,7 @@ def test_is_refused_with_one_sentence(
 @pytest.mark.parametrize(
     "row", [0, 18, 47, *(pytest.param(row, marks=pytest.mark.long) for row in (5, 33, 49))]
 )
-def test_is_refused_by_the_program_itself(row: int) -> None:
+def test_is_refused_by_the_program_itself(row):
     arguments, sentence = REFUSED[row]
     program = Path(sys.executable).with_name("armrace")
     done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
@@ -134,7 +132,7 @@ def test_is_refused_by_the_program_itself(row: int) -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_link_to_itself_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_link_to_itself_is_refused(tmp_path, capsys):
     link = tmp_path / "loop.parquet"
     link.symlink_to(link)
     for option in ("--json", "--output"):
@@ -146,7 +144,7 @@ def test_a_link_to_itself_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
 PROGRAM = [sys.executable, "-m", "armrace"]
 
 
-def test_a_full_standard_output_is_refused() -> None:
+def test_a_full_standard_output_is_refused():
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [*PROGRAM, "policies", "--json", "-"],
@@ -156,7 +154,7 @@ def test_a_full_standard_output_is_refused() -> None:
     assert done.stderr == "armrace: cannot write standard output: No space left on device.\n"
 
 
-def test_a_closed_standard_output_is_refused() -> None:
+def test_a_closed_standard_output_is_refused():
     command = shlex.join([*PROGRAM, "policies"]) + " >&-"
     done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
@@ -164,15 +162,13 @@ def test_a_closed_standard_output_is_refused() -> None:
 
 
 @pytest.mark.parametrize("more", ["", "--json -"])
-def test_a_reader_that_has_gone_ends_the_program_quietly(more: str) -> None:
+def test_a_reader_that_has_gone_ends_the_program_quietly(more):
     command = f"{shlex.join(PROGRAM)} policies {more} | true"
     done = subprocess.run(command, shell=True, stderr=subprocess.PIPE, text=True, check=False)
     assert done.stderr == ""
 
 
-def test_nothing_is_overwritten_by_a_refused_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_is_overwritten_by_a_refused_run(tmp_path, capsys):
     kept = tmp_path / "figures.json"
     kept.write_text("precious")
     refused = [

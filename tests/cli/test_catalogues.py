@@ -20,7 +20,7 @@ CATALOGUES = {
 
 
 @pytest.mark.parametrize("command", ["policies", "attacks", "environments"])
-def test_json_lists_all_with_parameters(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_lists_all_with_parameters(command, capsys):
     assert run([command, "--json", "-"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [entry["name"] for entry in listed] == list(CATALOGUES[command])
@@ -31,14 +31,14 @@ def test_json_lists_all_with_parameters(command: str, capsys: pytest.CaptureFixt
             assert list(parameter) == ["name", "type", "default", "limits", "meaning"]
 
 
-def test_json_of_scenarios(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_of_scenarios(capsys):
     assert run(["scenarios", "--json", "-"]) == 0
     listed = json.loads(capsys.readouterr().out)
     assert [entry["name"] for entry in listed] == list(SCENARIOS)
 
 
 @pytest.mark.parametrize("command", CATALOGUES)
-def test_everything_is_shown_to_a_person(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_everything_is_shown_to_a_person(command, capsys):
     assert run([command]) == 0
     lines = capsys.readouterr().out.split("\n")
     assert set(CATALOGUES[command]) <= set(lines)
@@ -73,14 +73,14 @@ FLAGS = {
 
 
 @pytest.mark.parametrize("command", FLAGS)
-def test_help_documents_every_flag(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_documents_every_flag(command, capsys):
     assert run([command, "--help"]) == 0
     # An option with two names, such as --budget,--budgets, is left to its own tests.
     shown = set(re.findall(r"^\W*(--[a-z-]+) ", capsys.readouterr().out, flags=re.MULTILINE))
     assert shown == {*FLAGS[command].split(), "--force", "--help"}
 
 
-def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_and_version(capsys):
     assert run([]) == 0
     listed = capsys.readouterr().out
     assert all(command in listed for command in FLAGS)
@@ -88,7 +88,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"armrace {__version__} (figures {FIGURES})\n"
 
 
-def test_help_loads_nothing_heavy() -> None:
+def test_help_loads_nothing_heavy():
     code = (
         "import sys; from armrace.cli.main import run; run(['--help']); "
         "print(sorted({'numba', 'numpy', 'polars', 'matplotlib'} & sys.modules.keys()))"

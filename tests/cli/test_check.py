@@ -320,13 +320,18 @@ def test_a_backup_is_checked_without_its_mark(store, tmp_path, capsys):
 def test_a_backup_is_served_once_it_is_restored(store, tmp_path, capsys):
     copy = tmp_path / "backup.db"
     with armrace.open(store) as service:
+        decision = service.decide("mails")
         service.back_up(copy)
         service.decide_many("ads", 5)
+    assert run(["restore", str(copy)]) == 2
+    assert "there are no keys" in capsys.readouterr().err
     shutil.copy(f"{store}-keys", f"{copy}-keys")
     assert run(["check", str(copy)]) == 1
     assert run(["restore", str(copy)]) == 0
+    assert "can be served; it has" in capsys.readouterr().err
     with armrace.open(copy) as service:
-        assert service.describe("mails").decisions == 5
+        assert service.describe("mails").decisions == 6
+        assert service.reward(decision, 1.0) == "accepted"
     # In the place of the store itself, whose marks are later.
     for ending in ("", "-mark"):
         shutil.copy(f"{copy}{ending}", f"{store}{ending}")

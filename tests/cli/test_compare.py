@@ -3,15 +3,14 @@
 import json
 import re
 import shlex
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 import armrace
-from armrace.cli import comparison_request
-from armrace.cli.comparison_request import at_least_as_bad
+from armrace.cli import compare as command
+from armrace.cli.compare import at_least_as_bad
 from armrace.cli.main import run
 from armrace.cli.tables import new_table, print_story, print_tables
 from armrace.policies import POLICIES, RECOMMENDED
@@ -23,7 +22,7 @@ SMALL = [
 ]  # fmt: skip
 
 
-def test_table_report_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_report_and_json(tmp_path, capsys):
     page, figures = tmp_path / "report.html", tmp_path / "figures.json"
     assert run([*SMALL, "--report", str(page), "--json", str(figures)]) == 0
     output, error = capsys.readouterr()
@@ -37,9 +36,7 @@ def test_table_report_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "Pseudo-regret against corruption" in text
 
 
-def test_each_policy_also_meets_the_worst_known_attack_on_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_policy_also_meets_the_worst_known_attack_on_it(tmp_path, capsys):
     page, figures = tmp_path / "report.html", tmp_path / "figures.json"
     command = [*SMALL[:-1], "--no-sweep", "--report", str(page), "--json", str(figures)]
     assert run(command) == 0
@@ -59,9 +56,7 @@ def test_each_policy_also_meets_the_worst_known_attack_on_it(
     assert "under the worst attack" not in capsys.readouterr().out
 
 
-def test_the_first_comparison_of_a_newcomer_is_won_by_the_recommended_policy(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_first_comparison_of_a_newcomer_is_won_by_the_recommended_policy(capsys):
     assert run(["compare", "--replications", "12", "--no-report"]) == 0
     output = " ".join(capsys.readouterr().out.split())
     verdict = output.index("Under the worst attack known for each policy")
@@ -76,7 +71,7 @@ def test_the_first_comparison_of_a_newcomer_is_won_by_the_recommended_policy(
     assert 20 * int(said[2]) < int(said[4].replace(",", ""))
 
 
-def test_no_attack_costs_a_policy_more_than_the_one_that_is_called_its_worst() -> None:
+def test_no_attack_costs_a_policy_more_than_the_one_that_is_called_its_worst():
     spec: dict[str, Any] = {"environment": [0.9, 0.1], "horizon": 2000, "replications": 4}
     shared = armrace.compare(["ucb1", "exp3"], adversary="zero-best", budget=200, **spec)
     mild = armrace.compare(["ucb1", "exp3"], adversary="random-flips", budget=1, **spec)
@@ -86,9 +81,7 @@ def test_no_attack_costs_a_policy_more_than_the_one_that_is_called_its_worst() -
     assert list(chosen.results.values()) == list(shared.results.values())
 
 
-def test_report_says_how_to_run_it_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_report_says_how_to_run_it_again(tmp_path, capsys):
     pages = [tmp_path / "first.html", tmp_path / "second.html"]
     assert run([*SMALL, "--seed", "3", "--report", str(pages[0])]) == 0
     text = pages[0].read_text()
@@ -99,12 +92,12 @@ def test_report_says_how_to_run_it_again(
     assert pages[1].read_text() == text
 
 
-def test_json_on_standard_output_is_alone_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_on_standard_output_is_alone_there(capsys):
     assert run([*SMALL, "--no-report", "--json", "-"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 2
 
 
-def test_scenario_can_be_overridden(capsys: pytest.CaptureFixture[str]) -> None:
+def test_scenario_can_be_overridden(capsys):
     more = ["--means", "0.9,0.1", "--attack-set", "likely=0.25", "--no-report", "--json", "-"]
     assert run([*SMALL, *more]) == 0
     spec = json.loads(capsys.readouterr().out)[0]["spec"]
@@ -116,9 +109,7 @@ def test_scenario_can_be_overridden(capsys: pytest.CaptureFixture[str]) -> None:
 GRID = [*SMALL[:4], "--horizon", "500", "--replications", "3", "--attack", "zero-best, swap-best"]
 
 
-def test_attacks_and_budgets_make_a_grid(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_attacks_and_budgets_make_a_grid(tmp_path, capsys):
     page, figures = tmp_path / "report.html", tmp_path / "figures.json"
     more = ["--budget", "0,20", "--report", str(page), "--json", str(figures)]
     assert run([*GRID, *more]) == 0
@@ -138,7 +129,7 @@ def test_attacks_and_budgets_make_a_grid(
     assert text.count('<section id="cell-') == 4
 
 
-def test_a_cell_of_a_grid_is_the_comparison_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cell_of_a_grid_is_the_comparison_alone(capsys):
     assert run([*GRID, "--budget", "10,20", "--no-report", "--json", "-"]) == 0
     together = json.loads(capsys.readouterr().out)[6:]
     alone = [*GRID[:-1], "swap-best", "--budget", "20", "--no-report", "--json", "-"]
@@ -147,9 +138,7 @@ def test_a_cell_of_a_grid_is_the_comparison_alone(capsys: pytest.CaptureFixture[
     assert [entry["summary"] for entry in together] == summaries
 
 
-def test_a_grid_says_how_to_run_it_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_grid_says_how_to_run_it_again(tmp_path, capsys):
     pages = [tmp_path / "first.html", tmp_path / "second.html"]
     assert run([*GRID[:-1], "zero-best", "--budget", "0,10", "--report", str(pages[0])]) == 0
     text = pages[0].read_text()
@@ -158,22 +147,20 @@ def test_a_grid_says_how_to_run_it_again(
     assert pages[1].read_text() == text
 
 
-def test_the_sweep_plays_every_policy_whatever_the_plot_draws(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_sweep_plays_every_policy_whatever_the_plot_draws(tmp_path, capsys, monkeypatch):
     played: list[list[str]] = []
-    usual = comparison_request.run_cells
+    usual = command.run_cells
 
     def record(cells: Any, *rest: Any) -> Any:
         played.extend([each.policy.tag() for each in cell] for cell in cells)
         return usual(cells, *rest)
 
-    monkeypatch.setattr(comparison_request, "run_cells", record)
+    monkeypatch.setattr(command, "run_cells", record)
     page = tmp_path / "report.html"
     policies = "ucb1,exp3,moss,thompson,tsallis-inf,sao,kl-ucb,broad,rucb"
     short = ["--horizon", "200", "--replications", "2", "--budget", "5", "--policies", policies]
     assert run(["compare", "click-fraud", *short, "--report", str(page)]) == 0
-    assert played == [policies.split(",")] * 3
+    assert played == [policies.split(",")] * 6  # the comparison, and the sweep
     assert "Attacks see the probabilities of thompson slightly outdated" in page.read_text()
 
 
@@ -182,7 +169,7 @@ RACE_AND_UCB = [
 ]  # fmt: skip
 
 
-def test_the_measure_ranks_and_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_measure_ranks_and_is_named(tmp_path, capsys):
     for measure, words in (("pseudo_regret", "pseudo-regret"), ("clean_regret", "clean-regret")):
         page = tmp_path / f"{measure}.html"
         more = ["--measure", measure, "--report", str(page), "--no-sweep"]
@@ -191,9 +178,7 @@ def test_the_measure_ranks_and_is_named(tmp_path: Path, capsys: pytest.CaptureFi
         assert f"has the least mean {words}" in page.read_text()
 
 
-def test_a_page_without_a_name_gets_a_free_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_page_without_a_name_gets_a_free_one(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name in ("armrace-report.html", "armrace-report-2.html", "armrace-report-3.html"):
         assert run([*RACE_AND_UCB, "--no-sweep"]) == 0
@@ -201,9 +186,7 @@ def test_a_page_without_a_name_gets_a_free_one(
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_a_file_that_is_named_is_replaced_by_force_only(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_is_named_is_replaced_by_force_only(tmp_path, capsys):
     page, figures, empty = (tmp_path / name for name in ("page.html", "figures.json", "empty.json"))
     page.write_text("precious")
     figures.write_text("precious")
@@ -220,25 +203,21 @@ def test_a_file_that_is_named_is_replaced_by_force_only(
     assert len(json.loads(figures.read_text())) == 2
 
 
-def test_no_sweep_and_no_attack_leave_the_sweep_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_sweep_and_no_attack_leave_the_sweep_out(tmp_path, capsys):
     page = tmp_path / "report.html"
     assert run([*SMALL, "--no-sweep", "--report", str(page)]) == 0
     assert "Pseudo-regret against corruption" not in page.read_text()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_every_scenario_describes_experiments(scenario) -> None:  # type: ignore[no-untyped-def]
+def test_every_scenario_describes_experiments(scenario):
     experiments = scenario.experiments(list(POLICIES))
     assert len({experiment.policy.tag() for experiment in experiments}) == len(experiments)
     told = [e.policy.corruption for e in experiments if hasattr(e.policy, "corruption")]
     assert set(told) == {scenario.budget}
 
 
-def test_figures_for_a_paper_and_the_folder_they_need(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figures_for_a_paper_and_the_folder_they_need(tmp_path, capsys):
     folder = tmp_path / "figures"
     command = [*SMALL, "--no-report", "--no-sweep", "--figures", str(folder)]
     assert run(command) == 0
@@ -251,9 +230,7 @@ def test_figures_for_a_paper_and_the_folder_they_need(
     assert (folder / "curves.csv").read_text().startswith("policy,round,mean,low,high")
 
 
-def test_a_terminal_shows_the_loss_over_time_and_a_pipe_plain_text(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_shows_the_loss_over_time_and_a_pipe_plain_text(capsys, monkeypatch):
     assert run([*SMALL, "--no-report"]) == 0
     piped = capsys.readouterr().out
     assert piped.isascii()
@@ -269,7 +246,7 @@ def test_a_terminal_shows_the_loss_over_time_and_a_pipe_plain_text(
     assert all(re.search(r"[\u2581-\u2588]{6}$", row.rstrip()) for row in rows)
 
 
-def test_brackets_in_names_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_brackets_in_names_are_printed(capsys):
     story = msgspec.structs.replace(
         next(iter(SCENARIOS.values())), name="ads [new]", summary="Some [red] ads."
     )

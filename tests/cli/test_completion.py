@@ -22,6 +22,9 @@ LINES = {
     "armrace redteam sharp": "sharp-race",
     "armrace redteam ucb1 --effort q": "quick",
     "armrace compare --executor pro": "processes",
+    "armrace plan --attacks zero-best-": "zero-best-when-likely",
+    "armrace simulate ucb1 --environment bern": "bernoulli",
+    "armrace compare --measure clean": "clean_regret",
     "armrace pol": "policies",
 }
 
@@ -33,12 +36,7 @@ def asked(line: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("line", "expected"), LINES.items())
-def test_a_name_gets_its_rest(
-    line: str,
-    expected: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_name_gets_its_rest(line, expected, capsys, monkeypatch):
     for name, value in asked(line).items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SystemExit):
@@ -46,7 +44,7 @@ def test_a_name_gets_its_rest(
     assert capsys.readouterr().out.split() == [expected]
 
 
-def test_a_shell_gets_it_from_the_program() -> None:
+def test_a_shell_gets_it_from_the_program():
     line, expected = next(iter(LINES.items()))
     done = subprocess.run(
         [sys.executable, "-m", "armrace"],
@@ -58,7 +56,7 @@ def test_a_shell_gets_it_from_the_program() -> None:
     assert done.stdout.split() == [expected]
 
 
-def test_every_argument_that_takes_a_name_completes_it() -> None:
+def test_every_argument_that_takes_a_name_completes_it():
     commands = get_command(app).commands  # type: ignore[attr-defined]
     named = [
         (name, parameter)

@@ -1,7 +1,6 @@
 """``--executor``, ``--address`` and ``--folder`` on the command line."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -33,20 +32,13 @@ def figures(text: str) -> list[object]:
         ),
     ],
 )
-def test_refusals(
-    command: str, options: str, sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refusals(command, options, sentence, capsys):
     assert run([*command.split(), *options.split()]) == 2
     assert capsys.readouterr().err == f"armrace: {sentence}\n"
 
 
 @pytest.mark.parametrize("options", [[], ["--executor", "processes", "--workers", "1"]])
-def test_a_folder_changes_no_figure_and_is_used_again(
-    options: list[str],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_folder_changes_no_figure_and_is_used_again(options, tmp_path, capsys, monkeypatch):
     assert run(SMALL) == 0
     expected = figures(capsys.readouterr().out)
     assert run([*SMALL, *options, "--folder", str(tmp_path / "sweep")]) == 0
@@ -56,9 +48,7 @@ def test_a_folder_changes_no_figure_and_is_used_again(
     assert figures(capsys.readouterr().out) == expected
 
 
-def test_ctrl_c_says_how_to_go_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 

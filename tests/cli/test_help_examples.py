@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 
 import pytest
 
@@ -35,9 +34,7 @@ def examples() -> list[str]:
 
 
 @pytest.mark.parametrize("example", [line for line in examples() if line.split()[1] in WORK])
-def test_an_example_is_accepted(
-    example: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_example_is_accepted(example, monkeypatch, tmp_path):
     words = shlex.split(example)
 
     def reach(*arguments: object, **named: object) -> None:
@@ -49,5 +46,5 @@ def test_an_example_is_accepted(
         run(words[1:])
 
 
-def test_every_command_that_simulates_has_an_example() -> None:
+def test_every_command_that_simulates_has_an_example():
     assert {line.split()[1] for line in examples()} >= WORK.keys()

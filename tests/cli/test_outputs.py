@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -17,7 +16,7 @@ SMALL = ["simulate", "ucb1", "--horizon", "50", "--replications", "3", "--means"
 
 
 @pytest.fixture
-def saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Path]:
+def saved(tmp_path, capsys):
     places = {
         ending: tmp_path / f"rows.{ending}" for ending in ("parquet", "csv", "json", "ndjson")
     }
@@ -27,7 +26,7 @@ def saved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Path]
     return places
 
 
-def test_every_ending_has_its_format(saved: dict[str, Path]) -> None:
+def test_every_ending_has_its_format(saved):
     rows = armrace.load(saved["parquet"]).rows
     table = pl.read_csv(saved["csv"])
     assert table.height == rows.height
@@ -39,9 +38,7 @@ def test_every_ending_has_its_format(saved: dict[str, Path]) -> None:
     assert lines == entries
 
 
-def test_a_wide_table_is_printed_in_parts_of_80_columns(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wide_table_is_printed_in_parts_of_80_columns(capsys, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     table = new_table("policy", *(f"column {number}" for number in range(12)))
     table.add_row("multi-layer-race", *(f"{number:,}" for number in range(10**6, 10**6 + 12)))
@@ -54,9 +51,7 @@ def test_a_wide_table_is_printed_in_parts_of_80_columns(
     assert sum(line.startswith("multi-layer-race") for line in lines) == 3
 
 
-def test_words_take_several_lines_before_a_word_is_lost(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_take_several_lines_before_a_word_is_lost(capsys, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     table = new_table("policy", "limit", "setting", words=("policy", "setting"))
     policy = "multi-layer-race (intervals=kl-jeffreys, pool=True)"
@@ -70,9 +65,7 @@ def test_words_take_several_lines_before_a_word_is_lost(
     assert sorted(page.split()) == sorted(" ".join(cells).split())
 
 
-def test_the_usual_comparison_fits_80_columns_in_one_part(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_usual_comparison_fits_80_columns_in_one_part(capsys, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     words = ["--policies", "multi-layer-race,ucb1", "--horizon", "20000", "--replications", "3"]
     assert run(["compare", *words, "--no-report"]) == 0
@@ -83,9 +76,7 @@ def test_the_usual_comparison_fits_80_columns_in_one_part(
 
 
 @pytest.mark.parametrize("command", ["", "compare", "simulate", "scenarios", "plan", "verify"])
-def test_help_flows_and_flags_have_no_type(
-    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_flows_and_flags_have_no_type(command, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     assert run([*command.split(), "--help"]) == 0
     page = capsys.readouterr().out
@@ -97,13 +88,3 @@ def test_help_flows_and_flags_have_no_type(
     for line, following in itertools.pairwise(prose):
         if line.strip() and following.strip():
             assert len(line.rstrip()) + 1 + len(following.split()[0]) > 78
-
-
-def test_names_are_completed() -> None:
-    from armrace.cli import completion
-
-    assert completion.complete_policies("ucb1,tsallis") == ["ucb1,tsallis-inf"]
-    assert completion.complete_attacks("zero-best-") == ["zero-best-when-likely"]
-    assert completion.complete_environments("bern") == ["bernoulli"]
-    assert completion.complete_scenarios("click") == ["click-fraud"]
-    assert completion.complete_measures("clean") == ["clean_regret"]

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ SMALL = [
 ]  # fmt: skip
 
 
-def test_table_words_page_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_words_page_and_json(tmp_path, capsys):
     page, figures = tmp_path / "plan.html", tmp_path / "plan.json"
     assert run([*SMALL, "--report", str(page), "--json", str(figures)]) == 0
     output, error = capsys.readouterr()
@@ -36,9 +35,7 @@ def test_table_words_page_and_json(tmp_path: Path, capsys: pytest.CaptureFixture
     assert (data["horizon"], data["suspected_corruption"]) == (4000, 40.0)
 
 
-def test_json_on_standard_output_is_alone_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_json_on_standard_output_is_alone_there(tmp_path, capsys):
     arms = ["plan", "--arms", "3", "--gap", "0.4", *SMALL[3:], "--json", "-"]
     assert run([*arms, "--report", str(tmp_path / "plan.html")]) == 0
     question = json.loads(capsys.readouterr().out)["question"]
@@ -46,7 +43,7 @@ def test_json_on_standard_output_is_alone_there(
     assert (question["forged"], question["gap"]) == (0.01, 0.4)
 
 
-def test_page_says_how_to_run_it_again(tmp_path: Path) -> None:
+def test_page_says_how_to_run_it_again(tmp_path):
     pages = [tmp_path / "first.html", tmp_path / "second.html"]
     assert run([*SMALL, "--seed", "3", "--gap", "0.1", "--report", str(pages[0])]) == 0
     text = pages[0].read_text()
@@ -56,8 +53,8 @@ def test_page_says_how_to_run_it_again(tmp_path: Path) -> None:
 
 
 def test_the_share_of_clicks_or_of_visitors_may_be_given_in_place_of_the_share_of_decisions(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+    tmp_path, capsys
+):
     at = SMALL.index("--forged")
     rest = [*SMALL[:at], *SMALL[at + 2 : at + 2], "--policies", "ucb1", "--replications", "1"]
     page = ["--report", str(tmp_path / "plan.html"), "--attacks", "swap-best", "--json", "-"]
@@ -72,9 +69,7 @@ def test_the_share_of_clicks_or_of_visitors_may_be_given_in_place_of_the_share_o
     assert "give one of them" in capsys.readouterr().err
 
 
-def test_interruption_keeps_nothing_and_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_interruption_keeps_nothing_and_says_so(tmp_path, monkeypatch, capsys):
     def interrupt(*arguments: Any) -> None:
         raise KeyboardInterrupt
 
@@ -84,7 +79,7 @@ def test_interruption_keeps_nothing_and_says_so(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_figures_for_a_paper(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_figures_for_a_paper(tmp_path, capsys):
     page, folder = tmp_path / "plan.html", tmp_path / "figures"
     assert run([*SMALL, "--report", str(page), "--figures", str(folder)]) == 0
     assert f"1 figure is in {folder}, 4 files." in capsys.readouterr().err

@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import contextmanager
 
 import httpx2
 import pytest
@@ -18,15 +19,11 @@ import armrace
 from armrace.cli.main import run
 from armrace.service.http.server import ServerSettings
 from armrace.service.service import without_password
+from hosting import free_port
 from processes import started
+from serving import snapshots_of
 
 POSTGRES = ["--store", "postgresql://nobody:secret@127.0.0.1:9/none?password=secret"]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def get(url: str, key: str = "") -> int:
@@ -41,53 +38,66 @@ def get(url: str, key: str = "") -> int:
         return 0
 
 
+@contextmanager
+def serving(store, *options):
+    """Run a server as a process until it is ready, and give its address and the process."""
+    port = str(free_port())
+    command = [sys.executable, "-m", "armrace", "serve", "--store", str(store), "--port", port]
+    with started([*command, *options], stderr=subprocess.PIPE, text=True) as server:
+        address = f"http://127.0.0.1:{port}"
+        until(lambda: get(f"{address}/readyz") == 200 or server.poll() is not None)
+        assert server.poll() is None
+        yield address, server
+
+
+def until(reached):
+    for _ in range(1200):
+        if reached():
+            return
+        time.sleep(0.05)
+    pytest.fail("what was awaited did not happen")
+
+
 def test_an_open_server_takes_a_key_on_and_stops_gracefully(tmp_path, capsys):
-    store, port = str(tmp_path / "clicks.db"), free_port()
-    command = [sys.executable, "-m", "armrace", "serve", "--open", "--store", store]
-    server = subprocess.Popen([*command, "--port", str(port)], stderr=subprocess.PIPE, text=True)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(600):
-            if get(f"{address}/readyz") == 200:
-                break
-            assert server.poll() is None
-            time.sleep(0.05)
+    store = str(tmp_path / "clicks.db")
+    with serving(store, "--open") as (address, server):
         assert get(f"{address}/v1/experiments") == 200
         assert run(["keys", "create", "--store", store, "--scopes", "read"]) == 0
         key = capsys.readouterr().out.strip()
-        for _ in range(600):
-            if get(f"{address}/v1/experiments") == 401:
-                break
-            time.sleep(0.05)
-        assert get(f"{address}/v1/experiments") == 401
+        until(lambda: get(f"{address}/v1/experiments") == 401)
         assert get(f"{address}/v1/experiments", key) == 200
         server.send_signal(signal.SIGTERM)
         _, said = server.communicate(timeout=60)
-    finally:
-        server.kill()
-        server.wait()
     assert "Open: every program on this machine may do everything, without a key." in said
     assert "A proxy in front of this port opens it to the world." in said
     assert key not in said
-    assert run(["serve", "--open", "--store", store, "--port", str(port)]) == 2
+    assert run(["serve", "--open", "--store", store, "--port", str(free_port())]) == 2
     assert "open must be left out: the store has keys." in capsys.readouterr().err
 
 
+def test_a_server_that_is_told_to_stop_saves_a_snapshot_and_ends_by_the_signal(tmp_path):
+    store = tmp_path / "clicks.db"
+    with serving(store, "--open") as (address, server):
+        with armrace.Client(address) as client:
+            client.create("ads", ["a", "b"], 0, policy="ucb1", horizon=1000)
+            made = client.decide_many("ads", 600)
+        server.send_signal(signal.SIGTERM)
+        # After all was closed, it ends by the signal, which supervisors count as success.
+        server.communicate(timeout=60)
+        assert server.returncode == -signal.SIGTERM
+    with armrace.open(store) as service:
+        assert list(snapshots_of(service)) == [1 + len(made)]
+        assert service.reward(made[-1], 1.0) == "accepted"
+
+
 def test_the_first_start_makes_a_key_with_which_programs_and_people_are_let_in(tmp_path):
-    store, port = tmp_path / "clicks.db", free_port()
-    address = f"http://127.0.0.1:{port}"
-    told = []
+    store, told = tmp_path / "clicks.db", []
     for _ in range(2):
-        command = [sys.executable, "-m", "armrace", "serve", "--store", str(store)]
-        with started([*command, "--port", str(port)], stderr=subprocess.PIPE, text=True) as server:
-            assert server.stderr is not None
+        with serving(store) as (address, server):
             said = ""
             while "Listening" not in said:
                 said += server.stderr.readline()
             told.append(said)
-            while get(f"{address}/readyz") != 200:
-                assert server.poll() is None
-                time.sleep(0.05)
             (key,) = re.findall(r"^  export ARMRACE_KEY=(\S+)$", told[0], re.MULTILINE)
             assert get(f"{address}/v1/experiments") == 401
             assert get(f"{address}/v1/experiments", key) == 200
@@ -120,17 +130,11 @@ def test_a_log_without_its_file_of_keys_is_not_served(tmp_path, capsys, open_):
 
 
 def test_ctrl_c_ends_a_server_with_open_streams_at_once_and_quietly(tmp_path):
-    store, port = str(tmp_path / "clicks.db"), free_port()
+    store = str(tmp_path / "clicks.db")
     with armrace.open(store) as service:
         service.create("ads", ["a", "b"], 0)
-    command = [sys.executable, "-m", "armrace", "serve", "--open", "--store", store]
-    server = subprocess.Popen([*command, "--port", str(port)], stderr=subprocess.PIPE, text=True)
-    try:
-        for _ in range(1200):
-            if get(f"http://127.0.0.1:{port}/readyz") == 200:
-                break
-            assert server.poll() is None
-            time.sleep(0.05)
+    with serving(store, "--open") as (address, server):
+        port = int(address.rpartition(":")[2])
         streams = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(2)]
         for stream, path in zip(streams, ("/v1/experiments/ads/events", "/live"), strict=True):
             stream.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
@@ -139,9 +143,6 @@ def test_ctrl_c_ends_a_server_with_open_streams_at_once_and_quietly(tmp_path):
         _, said = server.communicate(timeout=8)  # less than the ten seconds that requests have
         for stream in streams:
             stream.close()
-    finally:
-        server.kill()
-        server.wait()
     assert "Traceback" not in said
     assert "Cancel" not in said
 
@@ -200,10 +201,13 @@ def test_keys_are_created_listed_and_revoked(tmp_path, capsys):
         (["serve", "--per-address", "0"], "per-address must be at least 1; got 0"),
         (["serve", "--log", "some"], "log must be one of all, problems, none"),
         (["serve", "--config", "missing.toml"], "cannot read missing.toml"),
+        (["restore", "none.db"], "file must be a file that exists"),
+        (["restore", POSTGRES[1]], "restore a database with psql"),
     ],
 )
 def test_bad_input_is_refused_in_a_sentence(tmp_path, capsys, arguments, sentence):
-    place = [] if "--store" in arguments else ["--store", str(tmp_path / "clicks.db")]
+    is_placed = "--store" in arguments or arguments[0] == "restore"
+    place = [] if is_placed else ["--store", str(tmp_path / "clicks.db")]
     assert run([*arguments, *place]) == 2
     assert sentence in capsys.readouterr().err
 
@@ -247,24 +251,6 @@ def test_a_store_is_exported_and_imported_into_with_its_own_secrets_alone(tmp_pa
     assert not (tmp_path / "clicks.db-keys").exists()
     with armrace.open(store, keys=tmp_path / "keys") as service:
         assert service.reward(decision, 1.0) == "accepted"
-
-
-def test_a_backup_is_restored_and_served(tmp_path, capsys):
-    copy = str(tmp_path / "copy.db")
-    with armrace.open(tmp_path / "clicks.db") as service:
-        service.create("ads", ["a", "b"], 0)
-        decision = service.decide("ads")
-        service.back_up(copy)
-    assert run(["restore", copy]) == 2
-    assert "there are no keys" in capsys.readouterr().err
-    assert run(["restore", copy, "--keys", str(tmp_path / "clicks.db-keys")]) == 0
-    assert "can be served; it has 2 records" in capsys.readouterr().err
-    with armrace.open(copy, keys=tmp_path / "clicks.db-keys") as service:
-        assert service.reward(decision, 1.0) == "accepted"
-    assert run(["restore", str(tmp_path / "none.db")]) == 2
-    assert "file must be a file that exists" in capsys.readouterr().err
-    assert run(["restore", *POSTGRES[1:]]) == 2
-    assert "restore a database with psql" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

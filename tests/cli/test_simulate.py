@@ -26,7 +26,7 @@ def figures(capsys: pytest.CaptureFixture[str], *more: str) -> dict[str, Any]:
     return parsed
 
 
-def test_json_has_exactly_the_promised_shape(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_exactly_the_promised_shape(capsys):
     printed = figures(capsys, "--means", "0.5,0.4,0.4")
     assert list(printed) == [
         "spec", "horizon", "replications", "seconds", "rounds_per_second", "summary", "engine",
@@ -42,13 +42,13 @@ def test_json_has_exactly_the_promised_shape(capsys: pytest.CaptureFixture[str])
     assert sum(summary["pulls"]["mean"]) == pytest.approx(200)
 
 
-def test_spec_runs_it_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_spec_runs_it_again(capsys):
     printed = figures(capsys, "--seed", "7")
     spec = {key: value for key, value in printed["spec"].items() if key != "name"}
     assert armrace.simulate(**spec, progress=False).summary() == printed["summary"]
 
 
-def test_json_on_standard_output_is_alone_there(tmp_path: Path) -> None:
+def test_json_on_standard_output_is_alone_there(tmp_path):
     more = ["--attack", "zero-best", "--json", "-", "--output", str(tmp_path / "r.parquet")]
     done = subprocess.run(
         [PROGRAM, *SMALL, *more], capture_output=True, text=True, check=True, timeout=300
@@ -58,9 +58,7 @@ def test_json_on_standard_output_is_alone_there(tmp_path: Path) -> None:
     assert armrace.load(tmp_path / "r.parquet").replications == 3
 
 
-def test_figures_go_to_a_file_and_the_table_to_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_figures_go_to_a_file_and_the_table_to_the_terminal(tmp_path, capsys):
     link = tmp_path / "link.json"
     link.symlink_to(tmp_path / "figures.json")
     assert run([*SMALL, "--json", str(link)]) == 0
@@ -71,7 +69,7 @@ def test_figures_go_to_a_file_and_the_table_to_the_terminal(
     assert "pseudo-regret" in output
 
 
-def test_a_budget_without_an_attack_is_pointed_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_budget_without_an_attack_is_pointed_out(capsys):
     small = ["simulate", "ucb1", "--horizon", "100", "--replications", "2", "--budget", "10"]
     assert run(small) == 0
     assert "nothing is corrupted without an attack" in capsys.readouterr().err
@@ -79,11 +77,11 @@ def test_a_budget_without_an_attack_is_pointed_out(capsys: pytest.CaptureFixture
     assert "nothing is corrupted" not in capsys.readouterr().err
 
 
-def test_horizon_may_be_written_with_an_exponent(capsys: pytest.CaptureFixture[str]) -> None:
+def test_horizon_may_be_written_with_an_exponent(capsys):
     assert figures(capsys, "--horizon", "1e2")["horizon"] == 100
 
 
-def test_other_laws_by_environment(capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_laws_by_environment(capsys):
     beta = figures(
         capsys, "--environment", "beta",
         "--environment-set", "alphas=4,2", "--environment-set", "betas=[2, 2.5]",
@@ -101,7 +99,7 @@ def test_other_laws_by_environment(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(stars["summary"]["pulls"]["mean"]) == 2
 
 
-def test_parameters_of_policy_and_attack(capsys: pytest.CaptureFixture[str]) -> None:
+def test_parameters_of_policy_and_attack(capsys):
     arguments = [
         "simulate", "active-arm-elimination", "--delta", "0.2", "--horizon", "50",
         "--replications", "1", "--attack", "outage", "--attack-set", "first=3", "--budget", "5",
@@ -127,7 +125,7 @@ main()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_interruption_shows_what_is_finished(tmp_path: Path) -> None:
+def test_interruption_shows_what_is_finished(tmp_path):
     saved = tmp_path / "r.parquet"
     more = ["--horizon", "1e5", "--replications", "100000", "--workers", "1"]
     command = [sys.executable, "-c", INTERRUPTED, "simulate", "ucb1", *more, "--output", str(saved)]
@@ -153,8 +151,8 @@ def processor_time(process: int) -> float:
     return times.user + times.system
 
 
-def test_a_long_run_is_announced_and_a_leap_is_not(capsys: pytest.CaptureFixture[str]) -> None:
-    from armrace.cli.experiments import warn_of_long_run
+def test_a_long_run_is_announced_and_a_leap_is_not(capsys):
+    from armrace.cli.arguments import warn_of_long_run
     from armrace.simulation import make_experiment
 
     def announced(
@@ -180,6 +178,6 @@ def test_a_long_run_is_announced_and_a_leap_is_not(capsys: pytest.CaptureFixture
     assert "28 hours" in announced("sharp-race", other=0.5)
 
 
-def test_the_table_says_how_much_was_leapt(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_says_how_much_was_leapt(capsys):
     assert run(["simulate", "sharp-race", "--horizon", "1e9", "--replications", "1"]) == 0
     assert "The engine leapt over all but" in capsys.readouterr().out

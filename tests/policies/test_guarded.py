@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from armrace.checking.policy_choices import restricted_choices_are_as_announced
+from armrace.checking.policies import restricted_choices_are_as_announced
 from armrace.errors import ForeignTicket, InvalidParameter
 from armrace.kernels.event_log import DECISION
 from armrace.kernels.generics import (

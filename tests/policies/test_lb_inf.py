@@ -9,7 +9,7 @@ import pytest
 from armrace.kernels.generics import Ticket, assign, learn
 from armrace.policies.lb_inf import LbInf
 from armrace.simulation import simulate
-from armrace.verification.prescribed_leaders import PrescribedLbInf
+from armrace.verification.leader_guarantees import PrescribedLbInf
 from playing import make_table, play, play_textbook, probabilities
 
 

@@ -12,7 +12,7 @@ from armrace.policies.leaders.estimates import TSALLIS_ENTROPY, power_weights
 from armrace.policies.tsallis_inf import TsallisInf
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import simulate
-from armrace.verification.prescribed_leaders import PrescribedTsallisInf
+from armrace.verification.leader_guarantees import PrescribedTsallisInf
 from playing import (
     final_state,
     is_sound,

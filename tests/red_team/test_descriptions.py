@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from armrace.adversaries import Strip, TwoPhase
-from armrace.cli.experiments import make_environment, make_policy
+from armrace.cli.arguments import make_environment, make_policy
 from armrace.environments import FiniteSupport, Table
 from armrace.policies import POLICIES
 from armrace.red_team.verdict import describe, replay_command

@@ -37,7 +37,7 @@ print([is_compiled(experiment) for experiment in experiments])
 compile_experiments(experiments)
 """
 PREPARATION = """
-import armrace.cli.main, armrace.cli.warm_up, armrace.online, armrace.simulation.simulate, numba
+import armrace.cli.main, armrace.cli.simulate, armrace.online, armrace.simulation.simulate, numba
 
 numba.njit(lambda x: x + 1)(1)  # loads the compiler
 """

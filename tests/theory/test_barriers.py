@@ -19,20 +19,21 @@ from armrace.theory import (
     lb_inf_regret,
 )
 from armrace.verification.leader_guarantees import LEADERS
-from armrace.verification.leader_paths import walk
 from armrace.verification.leader_proofs import (
+    BARRIER,
     barrier_steps,
     bias_of_best,
     bias_of_optimism,
     comparators,
     errors_of_running_means,
+    excess_of_logarithm,
     excess_variation,
     regret_by_sums,
     regret_on_path,
     squares_of_optimism,
     stability_of_scales,
+    walk,
 )
-from armrace.verification.regularisers import BARRIER, excess_of_logarithm
 from textbook_barrier import Sums
 
 ROUNDS = 1500

@@ -1,7 +1,32 @@
-"""Races with a mistake that a check must find."""
+"""Policies with a mistake that a check must find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
 from armrace.policies import EnlargedArmElimination, FastSlowRace
 from armrace.policies.races.race import Race
+
+
+def broken(kind: Any, mistakes: Mapping[str, Callable[[Any], Any]], prefix: str = "broken") -> Any:
+    """Return the class of policies that are of a kind, with a mistake in their running state.
+
+    It has the guarantee of the class from which it derives.
+    """
+
+    class Broken(kind, frozen=True, tag=f"{prefix}-{kind.tag()}"):
+        """A policy with a mistake."""
+
+        mutation: Annotated[str, "the mistake"] = next(iter(mistakes))
+
+        def start(self, arms: int, horizon: int) -> Any:
+            return mistakes[self.mutation](super().start(arms, horizon))
+
+        def inspect(self, state: Any) -> Any:
+            return super().inspect(getattr(state, "inspected", state))
+
+    return Broken
 
 
 def scaled(policy: EnlargedArmElimination, arms: int, horizon: int, factor: float) -> Race:

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 from unittest import mock
 
 import numpy as np
@@ -45,8 +45,10 @@ from armrace.policies import (
 from armrace.policies.guarded import GuardState
 from armrace.policies.races import RacePolicy
 from armrace.verification.guarantees import DELTA
+from verification.broken import broken
 
-__all__ = ["ENGINE_MISTAKES", "LATE_MISTAKES", "late_mutants", "mistaken_engine"]
+Mistake = tuple[int, Callable[[Any], Any]]
+"""The decision from which on a mistake is made, and the state with it from that at the start."""
 
 _FROZEN, _SCALED, _NEXT_LAYER, _CERTAIN, _FORGOTTEN, _AT_RANDOM = range(6)
 _UNLABELLED, _OTHER_ARM = range(2)
@@ -69,7 +71,7 @@ class Late(NamedTuple):
     def leader(self) -> Any:
         return self.inner
 
-    guard = race = leader
+    guard = race = inspected = leader
 
 
 @implement(distribution, Late)
@@ -130,6 +132,10 @@ class LateGuard(NamedTuple):
     mistake: int
     since: int
 
+    @property
+    def inspected(self) -> GuardState:
+        return self.guard
+
 
 @implement(learn, LateGuard)
 def late_guard_learn(state: LateGuard, ticket: Ticket, reward: float) -> None:
@@ -146,14 +152,6 @@ def late_guard_learn(state: LateGuard, ticket: Ticket, reward: float) -> None:
         learn(guard, ticket, reward)
 
 
-class Mistake(NamedTuple):
-    """A mistake, and the decision from which on it is made."""
-
-    since: int
-    mutate: Callable[[Any, int], Any]
-    """From the state at its start, and the decision, a state with the mistake."""
-
-
 def _mistaken(since: int, mistake: int) -> Mistake:
     """Return a mistake that changes no array."""
     return _tampered(since, mistake, lambda state: np.zeros(1))
@@ -162,15 +160,15 @@ def _mistaken(since: int, mistake: int) -> Mistake:
 def _tampered(since: int, mistake: int, find: Callable[[Any], Any], factor: float = 1.0) -> Mistake:
     """Return a mistake about an array of the state."""
 
-    def mutate(state: Any, since: int) -> Late:
+    def mutate(state: Any) -> Late:
         made, array = np.zeros(1, dtype=np.int64), find(state)
         return Late(state, mistake, since, made, array, array.copy(), factor)
 
-    return Mistake(since, mutate)
+    return since, mutate
 
 
 def _in_guard(since: int, mistake: int) -> Mistake:
-    return Mistake(since, lambda state, since: LateGuard(state, mistake, since))
+    return since, lambda state: LateGuard(state, mistake, since)
 
 
 LATE_MISTAKES: dict[type[Policy], dict[str, Mistake]] = {
@@ -211,34 +209,15 @@ LATE_MISTAKES: dict[type[Policy], dict[str, Mistake]] = {
 """For each policy, what goes wrong late."""
 
 
-def _late(kind: Any) -> Any:
-    """Return the class of policies that are of a kind, with a mistake."""
-
-    class LatePolicy(kind, frozen=True, tag=f"late-{kind.tag()}"):
-        """A policy with a mistake that begins late."""
-
-        mutation: Annotated[str, "the mistake"] = ""
-
-        def start(self, arms: int, horizon: int) -> Any:
-            since, mutate = LATE_MISTAKES[kind][self.mutation]
-            return mutate(super().start(arms, horizon), since)
-
-        def inspect(self, state: Any) -> Any:
-            return super().inspect(getattr(state, "guard", state))
-
-    return LatePolicy
-
-
 def late_mutants() -> Iterator[tuple[str, str, Policy]]:
     """Return each policy with each late mistake."""
     for kind, mistakes in LATE_MISTAKES.items():
-        broken, parameters = _late(kind), {}
-        if issubclass(kind, RacePolicy):
-            parameters["delta"] = DELTA
+        made = broken(kind, {name: mutate for name, (_, mutate) in mistakes.items()}, "late")
+        parameters: dict[str, Any] = {"delta": DELTA} if issubclass(kind, RacePolicy) else {}
         if kind is Guarded:
             parameters["base"] = "ucb1"
         for name, (since, _) in mistakes.items():
-            yield kind.tag(), f"{name}, from round {since:,}", broken(mutation=name, **parameters)
+            yield kind.tag(), f"{name}, from round {since:,}", made(mutation=name, **parameters)
 
 
 # --- the engine -----------------------------------------------------------------------------

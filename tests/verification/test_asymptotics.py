@@ -2,16 +2,17 @@
 
 import html
 import math
+import sys
 
 import pytest
 
 from armrace import verification
+from armrace.cli.main import run
 from armrace.policies import SharpRace
 from armrace.reports.checks import render_verification
-from armrace.verification.asymptotics import CORRUPTIONS, HORIZONS, asymptotic_series
-from armrace.verification.forms import FULL
+from armrace.verification.claims import FULL, QUICK
 from armrace.verification.guarantees import make_subject
-from armrace.verification.regrets import regret_claims
+from armrace.verification.theorems import CORRUPTIONS, HORIZONS, asymptotic_series, regret_claims
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +67,17 @@ def test_nothing_is_claimed_beyond_what_a_race_was_told():
 def test_a_race_that_is_fooled_from_some_corruption_on_still_grows_linearly():
     found = verification.verify(["fast-slow-race"], asymptotic=True, quick=True, progress=False)
     assert found.holds
+
+
+def test_only_the_asymptotic_form_has_figures(tmp_path, capsys, monkeypatch):
+    few = QUICK._replace(asymptotic_runs=2)
+    monkeypatch.setattr(sys.modules[verification.verify.__module__], "QUICK", few)
+    folder = tmp_path / "figures"
+    command = ["verify", "--quick", "--policy", "sharp-race", "--figures", str(folder)]
+    assert run(command) == 2
+    assert "--figures needs --asymptotic" in capsys.readouterr().err
+    assert not folder.exists()
+    assert run([*command, "--asymptotic"]) == 0
+    assert f"1 figure is in {folder}, 4 files." in capsys.readouterr().err
+    head = (folder / "growth.csv").read_text().splitlines()[0]
+    assert head == "policy,axis,point,mean,low,high,bound"

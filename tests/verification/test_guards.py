@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from armrace.policies import Guarded
-from armrace.verification.forms import QUICK
-from armrace.verification.guarantees import make_subject
+from armrace.verification.claims import QUICK
+from armrace.verification.guarantees import guard_rule, make_subject
 from armrace.verification.guards import guard_mechanics_claims, wrong_plays
-from armrace.verification.mechanics import Deletion
-from armrace.verification.rules import guard_rule
+from armrace.verification.mechanics import ArmDeletion
 
 LABELLED = [(0, 1), (0, 0), (0, 1), (0, 1)]
 """With a lead of 1: the base plays arm 1, arm 0 has its turn, then arm 1 twice likewise."""
@@ -23,13 +22,13 @@ def test_a_turn_of_the_wrong_arm_is_counted():
 
 
 def test_a_deleted_arm_may_be_played_up_to_its_deletion_and_not_later():
-    gone = {Deletion(layer=0, arm=1, at=5, by=0)}
+    gone = {ArmDeletion(layer=0, arm=1, at=5, by=0)}
     assert wrong_plays([*LABELLED, (-1, 1), (-1, 0)], gone, arms=2, lead=1) == (0, 0)
     assert wrong_plays([*LABELLED, (-1, 0), (-1, 1)], gone, arms=2, lead=1) == (1, 0)
 
 
 def test_when_a_layer_is_empty_the_next_one_says_what_is_allowed():
-    gone = {Deletion(0, 0, 4, 0), Deletion(0, 1, 4, 1), Deletion(1, 1, 4, 1)}
+    gone = {ArmDeletion(0, 0, 4, 0), ArmDeletion(0, 1, 4, 1), ArmDeletion(1, 1, 4, 1)}
     plays = [*LABELLED, (1, 0), (-1, 0), (-1, 1)]
     assert wrong_plays(plays, gone, arms=2, lead=1) == (1, 0)
 
@@ -48,5 +47,5 @@ def test_races_have_no_claims_of_guards(race):
 
 
 def test_guards_are_checked_in_fewer_rounds():
-    form = QUICK.of_guards()
-    assert np.prod([form.runs, form.horizon]) < np.prod([QUICK.runs, QUICK.horizon]) / 4
+    preset = QUICK.of_guards()
+    assert np.prod([preset.runs, preset.horizon]) < np.prod([QUICK.runs, QUICK.horizon]) / 4

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from armrace.policies import MultiLayerRace, SharpRace
-from armrace.verification.martingales import corruption_martingale, reward_martingale
-from armrace.verification.rules import race_rule, sharp_race_rule
+from armrace.verification.guarantees import race_rule, sharp_race_rule
 from armrace.verification.runs import Met
+from armrace.verification.spending import corruption_martingale, reward_martingale
 
 
 def met(pulls: np.ndarray, sums: np.ndarray) -> Met:

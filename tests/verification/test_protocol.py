@@ -6,7 +6,7 @@ import pytest
 from armrace.kernels.generics import corrupt
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation.experiment import make_experiment
-from armrace.verification.forms import windows
+from armrace.verification.claims import windows
 from armrace.verification.protocol import Telltale, disagreements
 from armrace.verification.runs import examine_window
 from verification.late import mistaken_engine

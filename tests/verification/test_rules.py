@@ -7,16 +7,22 @@ import pytest
 
 from armrace.online import Learner
 from armrace.policies import MultiLayerRace, SharpRace
-from armrace.verification.guarantees import CHECKED, make_subject
-from armrace.verification.mechanics import Deletion, play_far, prescribed_records
-from armrace.verification.rules import Rule, ends, race_rule, sharp_race_rule
+from armrace.verification.guarantees import (
+    CHECKED,
+    PrescribedRace,
+    ends,
+    make_subject,
+    race_rule,
+    sharp_race_rule,
+)
+from armrace.verification.mechanics import ArmDeletion, play_far, prescribed_records
 
 KINDS = ("paper", "hoeffding", "bernstein", "kl", "kl-mixture", "kl-jeffreys")
 
 
-def one_layer(kind: str, log_term: float, allowance: float) -> Rule:
+def one_layer(kind: str, log_term: float, allowance: float) -> PrescribedRace:
     term, room = np.array([log_term]), np.array([allowance])
-    return Rule(kind, np.ones(1), term, term, room, room, 0.1, 0.1)
+    return PrescribedRace(kind, np.ones(1), term, term, room, room, 0.1, 0.1)
 
 
 def test_ends_by_hand():
@@ -37,7 +43,7 @@ def test_the_literal_race_deletes_at_102_plays_of_each():
     assert rule.log_lower[0] == pytest.approx(13.61608, abs=5e-6)
     plays = [(9, turn % 2) for turn in range(400)]
     found = prescribed_records(rule, plays, [1.0 - arm for _, arm in plays], arms=2)
-    assert found.deletions == {Deletion(layer, 1, 204, 9) for layer in range(10)}
+    assert found.deletions == {ArmDeletion(layer, 1, 204, 9) for layer in range(10)}
     assert found.pulls[9].tolist() == [200, 200]
     assert found.sums[9].tolist() == [200, 0]
 

@@ -13,18 +13,17 @@ from armrace.policies import MultiLayerRace, Ucb1
 from armrace.reports.checks import render_verification
 from armrace.statistics import clopper_pearson
 from armrace.verification import ERROR_PROBABILITY, Verification, verify
-from armrace.verification.checks import (
+from armrace.verification.claims import (
+    QUICK,
     mean_at_least,
     rarely,
     slope_above,
     slope_at_most,
 )
-from armrace.verification.forms import QUICK
 from armrace.verification.guarantees import CHECKED, make_subject
 from armrace.verification.leader_guarantees import CHECKED_LEADERS
-from armrace.verification.lemmas import lemma_claims
 from armrace.verification.lower_bounds import race_lower_bounds
-from armrace.verification.regrets import regret_claims
+from armrace.verification.theorems import lemma_claims, regret_claims
 from armrace.verification.verify import make_claims, try_claims
 from reports.test_page import outline
 from verification.broken import (
@@ -33,13 +32,12 @@ from verification.broken import (
     HastySlowLayer,
     TripledWidths,
 )
-from verification.mutants import BrokenMultiLayerRace
+from verification.mutants import BROKEN
 
 SMALL = QUICK._replace(
     runs=40,
     horizon=20_000,
-    close_horizon=10_000,
-    close_corruption=400.0,
+    close=(400.0, 10_000),
     sampling_runs=40,
     path_rounds=4_096,
     growth_runs=4,
@@ -153,7 +151,7 @@ def test_tripled_widths_are_caught_by_plays_and_by_regret():
 
 def test_a_layer_fed_with_every_reward_is_caught():
     assert "a slow layer with a share of 1/C at most meets at most ln(1/delta) + 3" in refuted(
-        BrokenMultiLayerRace(delta=0.1, mutation="a layer fed everything"), lemma_claims
+        BROKEN[MultiLayerRace](delta=0.1, mutation="a layer fed everything"), lemma_claims
     )
 
 
@@ -207,7 +205,8 @@ def test_a_single_race_and_a_policy_of_ones_own_are_taken():
     assert subject.label == "multi-layer-race (layers=8)"
     assert make_subject("fast-slow-race").policy.delta == 0.1
     assert (
-        make_subject(BrokenMultiLayerRace()).guarantee is make_subject("multi-layer-race").guarantee
+        make_subject(BROKEN[MultiLayerRace]()).guarantee
+        is make_subject("multi-layer-race").guarantee
     )
 
 

@@ -2,8 +2,7 @@
 
 from armrace.checking.adversaries import ADVERSARY_CHECKS, check_adversary
 from armrace.checking.contract import ContractBroken
-from armrace.checking.guarantees import GuaranteeCheck, check_guarantee
-from armrace.checking.policies import POLICY_CHECKS, check_policy
+from armrace.checking.policies import POLICY_CHECKS, GuaranteeCheck, check_guarantee, check_policy
 from armrace.checking.stores import STORE_CHECKS, check_store
 from armrace.simulation.reference import ReferenceRun, run_reference
 

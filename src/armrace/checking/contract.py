@@ -1,4 +1,4 @@
-"""Shared parts of the contract suites: the error, and the comparison with the reference."""
+"""Shared parts of the contract suites, and the small problem on which policies are checked."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from armrace.errors import ArmraceError
-from armrace.kernels.states import equal_states
+from armrace.kernels.generics import decide, distribution, learn
+from armrace.kernels.states import equal_states, lasting_arrays
+from armrace.kernels.streams import Stream
+from armrace.policies import Policy
+from armrace.randomness import Purpose, stream_for
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.reference import run_reference
 from armrace.simulation.replication import make_parts, play_out, run_replication
@@ -78,3 +83,39 @@ def compare_with_reference(experiment: Experiment, subject: Specification | None
     play_out(parts)
     same = equal_states(parts.policy, reference.state)
     expect(same, subject, "leads to another state compiled than interpreted")
+
+
+ARMS = 3
+HORIZON = 600
+MEANS = (0.9, 0.5, 0.1)
+SUM_TOLERANCE = 1e-9
+
+Floats = npt.NDArray[np.float64]
+
+
+def weights_of(state: Any) -> Floats:
+    """Return the probability with which a state would choose each arm."""
+    weights = np.full(ARMS, np.nan)
+    distribution(state, weights)
+    return weights
+
+
+def walk(policy: Policy, rounds: int) -> tuple[Any, Stream]:
+    """Return a state after some rounds with immediate feedback."""
+    state = policy.start(ARMS, HORIZON)
+    stream = stream_for(11, Purpose.LEARNER, 0)
+    coins = np.random.default_rng(11)
+    for _ in range(rounds):
+        ticket = decide(state, stream)
+        learn(state, ticket, float(coins.random() < MEANS[ticket.arm]))
+    return state, stream
+
+
+def expect_sound(policy: Policy, state: Any, when: str = "") -> None:
+    """Check that the weights of a state are probabilities, and that it holds no NaN."""
+    weights = weights_of(state)
+    sound = bool(np.all(weights >= 0)) and abs(float(weights.sum()) - 1) < SUM_TOLERANCE
+    expect(sound, policy, f"gives the weights {weights}{when}")
+    # Not of scratch space, which may never have been written.
+    sound = not any(bool(np.isnan(array).any()) for _, array in lasting_arrays(state))
+    expect(sound, policy, f"has a NaN in its state{when}")

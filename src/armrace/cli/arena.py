@@ -9,18 +9,9 @@ import msgspec
 import typer
 
 from armrace.cli import options
-from armrace.cli.arguments import names, place, whole
-from armrace.cli.completion import complete_efforts
-from armrace.cli.execution import say_how_to_go_on
-from armrace.cli.option_groups import Computing, expanded
-from armrace.cli.outputs import (
-    STANDARD_OUTPUT,
-    check_targets,
-    page_place,
-    write_figures,
-    write_json,
-    write_page,
-)
+from armrace.cli.arguments import names, whole
+from armrace.cli.options import Computing, complete_efforts, expanded
+from armrace.cli.outputs import Outputs, page_place, say_how_to_go_on
 from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:
@@ -37,45 +28,35 @@ _PAGE = "armrace-arena.html"
 _POWERS_OF_BUDGETS = (0.3, 0.4, 0.5, 0.6, 0.75)
 """Budgets of the searches, as powers of the horizon: 32 to 5,623 at T = 100,000."""
 
-EPILOG = """\
-[bold]Examples[/bold]
-
-armrace arena --quick
-
-armrace arena --policies multi-layer-race,ucb1,tsallis-inf --replications 20
-
-armrace arena --worst quick --policies thompson,tsallis-inf
-
-armrace arena --full --folder full-arena --report full-arena.html --json leaderboard.json
-"""
+EPILOG = options.examples(
+    "armrace arena --quick",
+    "armrace arena --policies multi-layer-race,ucb1,tsallis-inf --replications 20",
+    "armrace arena --worst quick --policies thompson,tsallis-inf",
+    "armrace arena --full --folder full-arena --report full-arena.html --json leaderboard.json",
+)
 
 Quick = Annotated[
     bool,
-    typer.Option(
-        "--quick",
-        help="A smoke test: half the environments at T = 2,000, too short to rank policies.",
+    options.option(
+        "--quick", "A smoke test: half the environments at T = 2,000, too short to rank policies."
     ),
 ]
-Full = Annotated[bool, typer.Option("--full", help="T = 1,000,000 in place of 100,000.")]
+Full = Annotated[bool, options.option("--full", "T = 1,000,000 in place of 100,000.")]
 Folder = Annotated[
     Path,
-    typer.Option(
-        "--folder",
-        metavar="FOLDER",
-        parser=place,
-        help="Where results are stored, an archive for each environment; they are not run again.",
-        rich_help_panel="Output",
+    options.output_path(
+        "--folder FOLDER",
+        "Where results are stored, an archive for each environment; they are not run again.",
     ),
 ]
 Report = Annotated[Path | None, options.usual_report(_PAGE)]
 Worst = Annotated[
     str | None,
-    typer.Option(
-        "--worst",
-        metavar="EFFORT",
-        autocompletion=complete_efforts,
-        help="Also search for each policy's own worst attack, in every environment and at five "
+    options.option(
+        "--worst EFFORT",
+        "Also search for each policy's own worst attack, in every environment and at five "
         "budgets: quick, usual or full, some 500, 2,000 or 10,000 replications each.",
+        autocompletion=complete_efforts,
     ),
 ]
 
@@ -105,24 +86,26 @@ def arena(
     Attacks see the probabilities of Thompson sampling slightly outdated, since they are slow to
     compute.
     """
+    from armrace.reports.arena import arena_plots, render_arena
     from armrace.simulation.arena import leaderboard
 
     grid = _grid(quick, full, policies, replications, seed)
     batch = None if worst is None else _search_batch(grid, worst)
     computing.check()
-    page = page_place(report, _PAGE)
-    check_targets(json, page, figures=figures, force=force)
+    outputs = Outputs(json, page_place(report, _PAGE), figures, force)
+    outputs.check()
     with computing.start() as executor:
         played = _play(grid, folder, computing.number_of_workers, executor)
         found = (
             None if batch is None else _search(batch, folder, computing.number_of_workers, executor)
         )
     board = leaderboard(played)
-    if json is not None:
-        write_json(json, _with_worst(board, found))
-    if json != STANDARD_OUTPUT:
-        _print(grid, board, found)
-    _write_files(page, figures, grid, played, found, _command(quick, full, grid, worst))
+    outputs.write(
+        lambda: _with_worst(board, found),
+        lambda: _print(grid, board, found),
+        lambda: render_arena(grid, played, _command(quick, full, grid, worst), found),
+        lambda: arena_plots(grid, played, found),
+    )
 
 
 def _grid(
@@ -211,21 +194,6 @@ def _print(grid: Grid, board: pl.DataFrame, found: pl.DataFrame | None) -> None:
         typer.echo()
         print_worst_standings(standings)
         typer.echo(worst_verdict(standings))
-
-
-def _write_files(
-    page: Path,
-    figures: Path | None,
-    grid: Grid,
-    played: pl.DataFrame,
-    found: pl.DataFrame | None,
-    command: str,
-) -> None:
-    from armrace.reports.arena import arena_plots, render_arena
-
-    write_page(page, render_arena(grid, played, command, found))
-    if figures is not None:
-        write_figures(figures, arena_plots(grid, played, found))
 
 
 def _command(quick: bool, full: bool, grid: Grid, worst: str | None) -> str:

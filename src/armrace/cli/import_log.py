@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from armrace.cli import log_options, options
+from armrace.cli import options
 from armrace.cli.arguments import number, place, share, whole
-from armrace.cli.completion import complete_policies
-from armrace.cli.option_groups import expanded
+from armrace.cli.options import complete_policies, expanded
 from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
 from armrace.errors import InvalidParameter
 from armrace.service.keyring import DEFAULT_TENANT
@@ -22,92 +21,70 @@ if TYPE_CHECKING:
     from armrace.service.service import Service
 
 
-IMPORT_EPILOG = """\
-[bold]Examples[/bold]
-
-armrace import sample:open-bandit --arm item_id --reward click --propensity propensity_score \
---time timestamp --into clicks.db --name shop
-
-armrace import exported.parquet --into copy.db --name shop
-"""
-EXPORT_EPILOG = """\
-[bold]Examples[/bold]
-
-armrace export shop exported.parquet --from clicks.db
-"""
+IMPORT_EPILOG = options.examples(
+    "armrace import sample:open-bandit --arm item_id --reward click --propensity "
+    "propensity_score --time timestamp --into clicks.db --name shop",
+    "armrace import exported.parquet --into copy.db --name shop",
+)
+EXPORT_EPILOG = options.examples("armrace export shop exported.parquet --from clicks.db")
 
 Into = Annotated[
     str,
-    typer.Option(
-        "--into",
-        metavar="PLACE",
-        help="The store of the service: a file, which is made if there is none, or postgresql://...",
+    options.option(
+        "--into PLACE",
+        "The store of the service: a file, which is made if there is none, or postgresql://...",
         show_default=False,
     ),
 ]
 From = Annotated[
     str,
-    typer.Option(
-        "--from",
-        metavar="PLACE",
-        help="The store of the service: a file, or postgresql://...",
-        show_default=False,
+    options.option(
+        "--from PLACE", "The store of the service: a file, or postgresql://...", show_default=False
     ),
 ]
 Name = Annotated[
     str | None,
-    typer.Option(
-        "--name",
-        metavar="NAME",
-        help="The name of the experiment; by default that of the file.",
-    ),
+    options.option("--name NAME", "The name of the experiment; by default that of the file."),
 ]
 PolicyName = Annotated[
     str | None,
-    typer.Option(
-        "--policy",
-        metavar="NAME",
+    options.option(
+        "--policy NAME",
+        "The policy that learns; by default the service's own.",
         autocompletion=complete_policies,
-        help="The policy that learns; by default the service's own.",
     ),
 ]
-Window = Annotated[
-    str,
-    typer.Option("--window", metavar="SECONDS", help="How long a decision can be rewarded."),
-]
+Window = Annotated[str, options.option("--window SECONDS", "How long a decision can be rewarded.")]
 Settle = Annotated[
     str | None,
-    typer.Option(
-        "--settle",
-        metavar="NAME",
-        help="When a reward is learned: window, when its window has closed, or immediate; by "
+    options.option(
+        "--settle NAME",
+        "When a reward is learned: window, when its window has closed, or immediate; by "
         "default window if the log has times, else immediate.",
     ),
 ]
 Missing = Annotated[
     str,
-    typer.Option(
-        "--missing",
-        metavar="REWARD",
-        help="What to learn if no reward arrives: a number, or drop to learn nothing.",
+    options.option(
+        "--missing REWARD",
+        "What to learn if no reward arrives: a number, or drop to learn nothing.",
     ),
 ]
 Floor = Annotated[
     str | None,
-    typer.Option(
-        "--floor",
-        metavar="NUMBER",
-        help="Raise smaller propensities to this, so that the policy learns from more rows, with a "
+    options.option(
+        "--floor NUMBER",
+        "Raise smaller propensities to this, so that the policy learns from more rows, with a "
         "bias; by default the smallest of the log.",
     ),
 ]
-Tenant = Annotated[str, typer.Option("--tenant", metavar="NAME", help="Whose experiment it is.")]
+Tenant = Annotated[str, options.option("--tenant NAME", "Whose experiment it is.")]
 
 
 @expanded
 def import_log(
     *,
-    log: log_options.LogPlace,
+    log: options.LogPlace,
     into: Into,
     name: Name = None,
     policy: PolicyName = None,
@@ -115,7 +92,7 @@ def import_log(
     window: Window = "3600",
     settle: Settle = None,
     missing: Missing = "drop",
-    columns: log_options.ColumnOptions,
+    columns: options.ColumnOptions,
     floor: Floor = None,
     seed: options.Seed = "0",
     tenant: Tenant = DEFAULT_TENANT,
@@ -146,7 +123,7 @@ def import_log(
         None if horizon is None else whole("horizon", horizon),
         number("window", window),
         settle or ("window" if found.is_timed else "immediate"),  # type: ignore[arg-type]  # checked
-        log_options.reward_bounds(columns.rewards),
+        options.reward_bounds(columns.rewards),
     )
     settings = make_settings(asked, whole("seed", seed))
     with _opened(into, tenant, keys) as service:
@@ -165,7 +142,7 @@ class _Found(NamedTuple):
     is_timed: bool
 
 
-def _read_log(log: str, columns: log_options.ColumnOptions) -> _Found:
+def _read_log(log: str, columns: options.ColumnOptions) -> _Found:
     """Survey a log of another system, and say which rows cannot be used."""
     from armrace.offline import open_log
     from armrace.service.imports import rows_of
@@ -217,14 +194,10 @@ def _opened(store: str, tenant: str, keys: str | None) -> Service:
     return open_service(store, tenant, keys)
 
 
-Experiment = Annotated[
-    str, typer.Argument(metavar="NAME", help="The experiment.", show_default=False)
-]
+Experiment = Annotated[str, options.argument("NAME", "The experiment.", show_default=False)]
 Target = Annotated[
     Path,
-    typer.Argument(
-        metavar="FILE", parser=place, help="Ends in .parquet or .ndjson.", show_default=False
-    ),
+    options.argument("FILE", "Ends in .parquet or .ndjson.", parser=place, show_default=False),
 ]
 
 

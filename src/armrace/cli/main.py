@@ -1,7 +1,8 @@
-"""The program ``armrace``: its commands, errors and exit codes."""
+"""The program ``armrace``: its commands, the layout of their help, errors and exit codes."""
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import sys
@@ -11,27 +12,65 @@ from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from armrace import FIGURES, __version__
 from armrace.cli import (
     arena,
-    audit,
     catalogue,
     compare,
     import_log,
+    logs,
+    options,
     plan,
     redteam,
-    replay,
     serve,
     simulate,
     stores,
     verify,
-    warm_up,
 )
-from armrace.cli.execution import INTERRUPTED
-from armrace.cli.help_pages import Command, Group, help_text
-from armrace.cli.outputs import say
+from armrace.cli.outputs import INTERRUPTED, say
 from armrace.errors import ArmraceError, BrokenExtension
+
+
+def help_text(command: Callable[..., Any]) -> str:
+    """The docstring of a command with each paragraph in one line, for the terminal to wrap.
+
+    >>> def listen() -> None:
+    ...     '''Hear ``armrace``
+    ...     out.
+    ...     '''
+    >>> help_text(listen)
+    'Hear [bold]armrace[/bold] out.'
+    """
+    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    flowing = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    return re.sub(r"``(.+?)``", r"[bold]\1[/bold]", flowing)
+
+
+def _without_type(parameters: list[Any]) -> list[Any]:
+    """Keep typer from writing ``<bool>`` behind a flag, which takes no value."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False) and parameter.metavar is None:
+            parameter.metavar = ""
+    return parameters
+
+
+class Command(TyperCommand):
+    """A command whose flags show no type."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, in the order in which the help page lists them."""
+        return _without_type(super().get_params(ctx))
+
+
+class Group(TyperGroup):
+    """The program itself, whose flags show no type."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, in the order in which the help page lists them."""
+        return _without_type(super().get_params(ctx))
+
 
 _BAD_INPUT = 2
 
@@ -59,11 +98,11 @@ def armrace(
     context: typer.Context,
     version: Annotated[
         bool,
-        typer.Option(
+        options.option(
             "--version",
+            "Show the version, and the number that changes whenever seeds give other figures.",
             callback=_show_version,
             is_eager=True,
-            help="Show the version, and the number that changes whenever seeds give other figures.",
         ),
     ] = False,
 ) -> None:
@@ -80,8 +119,8 @@ _COMMANDS: dict[Callable[..., None], str | None] = {
     arena.arena: arena.EPILOG,
     redteam.redteam: redteam.EPILOG,
     plan.plan: plan.EPILOG,
-    replay.replay: replay.EPILOG,
-    audit.audit: audit.EPILOG,
+    logs.replay: logs.REPLAY_EPILOG,
+    logs.audit: logs.AUDIT_EPILOG,
     import_log.import_log: import_log.IMPORT_EPILOG,
     import_log.export_log: import_log.EXPORT_EPILOG,
     simulate.simulate: simulate.EPILOG,
@@ -91,7 +130,7 @@ _COMMANDS: dict[Callable[..., None], str | None] = {
     stores.restore: stores.RESTORE_EPILOG,
     stores.check: stores.CHECK_EPILOG,
     stores.upgrade: stores.UPGRADE_EPILOG,
-    warm_up.warm_up: warm_up.EPILOG,
+    simulate.warm_up: simulate.WARM_UP_EPILOG,
     catalogue.policies: None,
     catalogue.attacks: None,
     catalogue.environments: None,

@@ -1,15 +1,17 @@
-"""The files that a command writes: checked before a long run, written atomically after it.
+"""What a command shows and writes, and the loop of experiments with progress and interrupts.
 
-One rule holds for all commands. A file that is named must not hold anything yet, unless
-``--force`` allows to replace it; a page that is not named gets the next free name.
+One rule holds for all files. A file that is named must not hold anything yet, unless ``--force``
+allows to replace it; a page that is not named gets the next free name. Files are checked before a
+long run, and written atomically after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import typer
@@ -17,11 +19,12 @@ import typer
 from armrace.errors import InvalidParameter, UnwritableOutput
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     import polars as pl
 
     from armrace.reports.charts import Plot
-    from armrace.simulation import Result
-
+    from armrace.simulation import Experiment, Result
 
 STANDARD_OUTPUT = Path("-")
 
@@ -97,6 +100,36 @@ def write_figures(folder: Path, plots: Sequence[Plot]) -> None:
     say(f"{counted} in {folder}, {len(written)} files.")
 
 
+class Outputs(NamedTuple):
+    """What a command writes besides its tables: JSON, a page, and figures for a paper."""
+
+    json: Path | None
+    page: Path | None = None
+    figures: Path | None = None
+    force: bool = False
+
+    def check(self) -> None:
+        """Refuse files that cannot or must not be written, before anything is computed."""
+        check_targets(self.json, self.page, figures=self.figures, force=self.force)
+
+    def write(
+        self,
+        data: Callable[[], Any],
+        show: Callable[[], None],
+        page: Callable[[], str] | None = None,
+        plots: Callable[[], Sequence[Plot]] | None = None,
+    ) -> None:
+        """Write what was asked for; tables are left out where JSON is printed."""
+        if self.json is not None:
+            write_json(self.json, data())
+        if self.json != STANDARD_OUTPUT:
+            show()
+        if self.page is not None and page is not None:
+            write_page(self.page, page())
+        if self.figures is not None and plots is not None:
+            write_figures(self.figures, plots())
+
+
 def write_json(target: Path, data: Any) -> None:
     """Write plain data to a file or to standard output."""
     text = msgspec.json.format(msgspec.json.encode(data), indent=2).decode()
@@ -153,3 +186,82 @@ def _flat(rows: pl.DataFrame) -> pl.DataFrame:
         else:
             columns.append(pl.col(name))
     return rows.select(columns)
+
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C: that of shells, 128 plus the number of SIGINT."""
+
+
+def run(
+    experiments: Sequence[Experiment], workers: int | None, executor: Executor | None = None
+) -> list[Result]:
+    """Run experiments of equally many replications, with a progress bar on a terminal."""
+    from armrace.simulation.simulate import run_experiments
+
+    try:
+        return run_experiments(experiments, executor, workers)
+    except KeyboardInterrupt:
+        total = experiments[0].replications
+        say(f"armrace: interrupted after 0 of {total} replications.")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def run_cells(
+    cells: Sequence[Sequence[Experiment]],
+    workers: int | None,
+    executor: Executor | None = None,
+    folder: Path | None = None,
+) -> list[list[Result]]:
+    """Run cells, each a list of experiments, and return the results of each cell.
+
+    With a folder, cells run one after the other and are stored there; else all run at once.
+    """
+    if folder is not None:
+        return _run_in_folder(cells, workers, executor, folder)
+    experiments = [experiment for cell in cells for experiment in cell]
+    results = iter(run(experiments, workers, executor))
+    return [[next(results) for _ in cell] for cell in cells]
+
+
+def _run_in_folder(
+    cells: Sequence[Sequence[Experiment]],
+    workers: int | None,
+    executor: Executor | None,
+    folder: Path,
+) -> list[list[Result]]:
+    """Run cells one after the other, and store each in a folder; stored cells are not run again."""
+    from armrace.files import make_folder
+    from armrace.simulation.compilation import compile_experiments
+    from armrace.simulation.progress import cell_bar
+    from armrace.simulation.sweeps import run_sweep
+
+    make_folder(folder)  # refused before anything is compiled
+    with say_how_to_go_on(folder):
+        compile_experiments([experiment for cell in cells for experiment in cell], executor)
+        with cell_bar(None) as bar:
+            return run_sweep(cells, folder, executor, workers, bar)
+
+
+@contextmanager
+def explained_interrupt(sentence: str) -> Iterator[None]:
+    """Turn Ctrl-C into a sentence and an exit code."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"armrace: interrupted{sentence}")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def say_how_to_go_on(folder: Path) -> AbstractContextManager[None]:
+    """Explain an interruption after which the finished results are kept."""
+    return explained_interrupt(
+        f"; finished results are in {folder}; run the same command to continue."
+    )
+
+
+def end(result: Result) -> None:
+    """Leave with the exit code of an interruption if there was one."""
+    if result.interrupted:
+        asked = result.spec["replications"]
+        say(f"armrace: interrupted after {result.replications} of {asked} replications.")
+        raise typer.Exit(INTERRUPTED)

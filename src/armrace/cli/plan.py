@@ -6,167 +6,121 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from armrace.cli import log_options, options
-from armrace.cli.arguments import names, number, share, shares, whole
-from armrace.cli.completion import complete_attacks
-from armrace.cli.execution import INTERRUPTED
-from armrace.cli.experiments import attack_names
-from armrace.cli.option_groups import Computing, expanded
-from armrace.cli.outputs import (
-    STANDARD_OUTPUT,
-    check_targets,
-    page_place,
-    say,
-    write_figures,
-    write_json,
-    write_page,
-)
+from armrace.cli import options
+from armrace.cli.arguments import attack_names, names, number, share, shares, whole
+from armrace.cli.options import Computing, complete_attacks, expanded
+from armrace.cli.outputs import Outputs, explained_interrupt, page_place, say
 from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from armrace.offline import Log as OpenedLog
-    from armrace.planning import Plan, Question
+    from armrace.planning import Question
 
 
 _PAGE = "armrace-plan.html"
 
-EPILOG = """\
-[bold]Examples[/bold]
-
-armrace plan --means 0.05,0.04,0.04,0.035,0.03,0.03 --traffic 200000 --days 5 --forged-clicks 1%
-
-armrace plan --arms 6 --gap 0.01 --base-rate 0.04 --traffic 200000 --days 5 --bot-visitors 0.03%
-
-armrace plan --log clicks.parquet --arm ad --reward click --time time --forged-clicks 1%
-
-armrace plan --arms 3 --gap 0.1 --traffic 1e4 --policies multi-layer-race,ucb1,tsallis-inf --json -
-"""
-
-_ARMS, _ATTACK, _RUN = "Arms", "Attack", "Run"
+EPILOG = options.examples(
+    "armrace plan --means 0.05,0.04,0.04,0.035,0.03,0.03 --traffic 200000 --days 5 "
+    "--forged-clicks 1%",
+    "armrace plan --arms 6 --gap 0.01 --base-rate 0.04 --traffic 200000 --days 5 "
+    "--bot-visitors 0.03%",
+    "armrace plan --log clicks.parquet --arm ad --reward click --time time --forged-clicks 1%",
+    "armrace plan --arms 3 --gap 0.1 --traffic 1e4 --policies "
+    "multi-layer-race,ucb1,tsallis-inf --json -",
+)
 
 Arms = Annotated[
     str | None,
-    typer.Option(
-        "--arms",
-        metavar="NUMBER",
-        help="Instead of the means: how many arms; one of them is better by the gap.",
-        rich_help_panel=_ARMS,
+    options.arms_option(
+        "--arms NUMBER", "Instead of the means: how many arms; one of them is better by the gap."
     ),
 ]
 Gap = Annotated[
     str | None,
-    typer.Option(
-        "--gap",
-        metavar="NUMBER",
-        help="The smallest difference between means that matters to you; with "
+    options.arms_option(
+        "--gap NUMBER",
+        "The smallest difference between means that matters to you; with "
         "[bold]--means[/bold], arms closer than this to the best count as the best.",
-        rich_help_panel=_ARMS,
     ),
 ]
 BaseRate = Annotated[
     str | None,
-    typer.Option(
-        "--base-rate",
-        metavar="NUMBER",
-        help="The mean of the other arms, with [bold]--arms[/bold]; by default 0.5, the hardest.",
-        rich_help_panel=_ARMS,
+    options.arms_option(
+        "--base-rate NUMBER",
+        "The mean of the other arms, with [bold]--arms[/bold]; by default 0.5, the hardest.",
     ),
 ]
 Traffic = Annotated[
     str | None,
-    typer.Option(
-        "--traffic",
-        metavar="NUMBER",
-        help="Decisions a day; a log with [bold]--time[/bold] has its own.",
+    options.option(
+        "--traffic NUMBER",
+        "Decisions a day; a log with [bold]--time[/bold] has its own.",
         show_default=False,
     ),
 ]
 Log = Annotated[
     str | None,
-    typer.Option(
-        "--log",
-        metavar="LOG",
-        help="Read the arms' means and the traffic from a log: CSV, NDJSON or Parquet.",
-        rich_help_panel="Columns",
+    options.columns_option(
+        "--log LOG", "Read the arms' means and the traffic from a log: CSV, NDJSON or Parquet."
     ),
 ]
-Days = Annotated[
-    str, typer.Option("--days", metavar="NUMBER", help="The longest time that you would wait.")
-]
+Days = Annotated[str, options.option("--days NUMBER", "The longest time that you would wait.")]
 Forged = Annotated[
     str | None,
-    typer.Option(
-        "--forged",
-        metavar="SHARE",
-        help="The share of all decisions whose feedback may be forged, as 0.01 or 1%: C is this "
+    options.attack_option(
+        "--forged SHARE",
+        "The share of all decisions whose feedback may be forged, as 0.01 or 1%: C is this "
         "share of the decisions, since forging changes a reward by at most 1. Decisions without "
         "a click count too. 1% if none of the three shares is given.",
-        rich_help_panel=_ATTACK,
     ),
 ]
 ForgedClicks = Annotated[
     str | None,
-    typer.Option(
-        "--forged-clicks",
-        metavar="SHARE",
-        help="Or the share of the clicks that may be forged. It is multiplied by the "
+    options.attack_option(
+        "--forged-clicks SHARE",
+        "Or the share of the clicks that may be forged. It is multiplied by the "
         "click rate of the best arm: 10% of the clicks at a rate of 5% are 0.5% of the decisions. "
         "That is a lower bound on C unless every forged click is the bot's only visit; if bots "
         "wait for one item, use --bot-visitors.",
-        rich_help_panel=_ATTACK,
     ),
 ]
 BotVisitors = Annotated[
     str | None,
-    typer.Option(
-        "--bot-visitors",
-        metavar="SHARE",
-        help="Or the share of the visitors that may be bots. A bot decides about all "
+    options.attack_option(
+        "--bot-visitors SHARE",
+        "Or the share of the visitors that may be bots. A bot decides about all "
         "feedback of its visit, click or not, so this is the same share of the decisions.",
-        rich_help_panel=_ATTACK,
     ),
 ]
 Attacks = Annotated[
     list[str] | None,
-    typer.Option(
-        "--attacks",
-        metavar="NAMES",
-        autocompletion=complete_attacks,
-        help="Which attacks, between commas, or all; by default one that strikes at once, one that "
+    options.attack_option(
+        "--attacks NAMES",
+        "Which attacks, between commas, or all; by default one that strikes at once, one that "
         "strikes where it is seen, and one that waits.",
-        rich_help_panel=_ATTACK,
+        autocompletion=complete_attacks,
     ),
 ]
 WorstAttacks = Annotated[
     str | None,
-    typer.Option(
-        "--worst-attacks",
-        metavar="NUMBER",
-        help="How many of the worst attacks that searches have found for each policy are tried "
+    options.attack_option(
+        "--worst-attacks NUMBER",
+        "How many of the worst attacks that searches have found for each policy are tried "
         "too; by default 3, or none with --attacks. See [bold]armrace redteam[/bold].",
-        rich_help_panel=_ATTACK,
     ),
 ]
 Delta = Annotated[
     str,
-    typer.Option(
-        "--delta",
-        metavar="NUMBER",
-        help="The chance that a policy's guarantee may fail, for those that have one.",
+    options.option(
+        "--delta NUMBER", "The chance that a policy's guarantee may fail, for those that have one."
     ),
 ]
 Rounds = Annotated[
     str,
-    typer.Option(
-        "--rounds",
-        metavar="NUMBER",
-        help="The most decisions that are simulated, up to 1e7; if the days have more, the plan "
+    options.run_option(
+        "--rounds NUMBER",
+        "The most decisions that are simulated, up to 1e7; if the days have more, the plan "
         "covers only the first of them.",
-        rich_help_panel=_RUN,
     ),
 ]
 Report = Annotated[Path | None, options.usual_report(_PAGE)]
@@ -184,11 +138,11 @@ def plan(
     gap: Gap = None,
     base_rate: BaseRate = None,
     log: Log = None,
-    arm: log_options.Arm = None,
-    reward: log_options.Reward = None,
-    time: log_options.Time = None,
-    columns: log_options.ColumnsFile = None,
-    rewards: log_options.Rewards = "0,1",
+    arm: options.Arm = None,
+    reward: options.Reward = None,
+    time: options.Time = None,
+    columns: options.ColumnsFile = None,
+    rewards: options.Rewards = "0,1",
     forged: Forged = None,
     forged_clicks: ForgedClicks = None,
     bot_visitors: BotVisitors = None,
@@ -219,8 +173,12 @@ def plan(
 
     Rates, shares and probabilities may be given as 0.05 or as 5%.
     """
+    from armrace import planning
+    from armrace.cli.tables import print_plan
     from armrace.planning import make_question
+    from armrace.planning.question import COUNTED_CLICKS
     from armrace.policies import POLICIES
+    from armrace.reports.studies import plan_plots, render_plan
 
     rates = None if means is None else shares("means", means)
     visits = None if traffic is None else number("traffic", traffic)
@@ -228,7 +186,7 @@ def plan(
     if log is not None:
         if rates is not None or arms is not None:
             raise InvalidParameter("the log has the arms; leave --means and --arms out.")
-        rates, visits = _read_traffic(log_options.read_log(log, columns, rewards, **named), visits)
+        rates, visits = _read_traffic(options.read_log(log, columns, rewards, **named), visits)
     elif columns is not None or any(name is not None for name in named.values()):
         raise InvalidParameter("columns are those of a log; give --log LOG.")
     if visits is None:
@@ -252,21 +210,21 @@ def plan(
         worst_attacks=None if worst_attacks is None else whole("worst-attacks", worst_attacks),
     )
     computing.check()
-    page = page_place(report, _PAGE)
-    check_targets(json, page, figures=figures, force=force)
-    with computing.start() as executor:
-        found = _answer(question, executor, computing.number_of_workers)
-    if json is not None:
-        write_json(json, found.to_builtins())
-    if json != STANDARD_OUTPUT:
-        from armrace.cli.tables import print_plan
-
-        print_plan(found)
+    outputs = Outputs(json, page_place(report, _PAGE), figures, force)
+    outputs.check()
+    with (
+        computing.start() as executor,
+        explained_interrupt("; half a plan would mislead, so nothing of it is kept."),
+    ):
+        found = planning.answer(question, executor, computing.number_of_workers)
+    outputs.write(
+        found.to_builtins,
+        lambda: print_plan(found),
+        lambda: render_plan(found, command(found.question)),
+        lambda: plan_plots(found),
+    )
     if forged_clicks is not None:
-        from armrace.planning.question import COUNTED_CLICKS
-
         say(COUNTED_CLICKS)
-    _write_files(page, figures, found)
 
 
 def _read_traffic(log: OpenedLog, visits: float | None) -> tuple[tuple[float, ...], float | None]:
@@ -281,24 +239,6 @@ def _read_traffic(log: OpenedLog, visits: float | None) -> tuple[tuple[float, ..
 
 def _optional_share(name: str, text: str | None) -> float | None:
     return None if text is None else share(name, text)
-
-
-def _answer(question: Question, executor: Executor | None, workers: int | None) -> Plan:
-    from armrace.planning import answer
-
-    try:
-        return answer(question, executor, workers)
-    except KeyboardInterrupt:
-        say("armrace: interrupted; half a plan would mislead, so nothing of it is kept.")
-        raise typer.Exit(INTERRUPTED) from None
-
-
-def _write_files(page: Path, figures: Path | None, found: Plan) -> None:
-    from armrace.reports.studies import plan_plots, render_plan
-
-    write_page(page, render_plan(found, command(found.question)))
-    if figures is not None:
-        write_figures(figures, plan_plots(found))
 
 
 def command(question: Question) -> str:

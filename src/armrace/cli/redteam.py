@@ -3,82 +3,62 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from armrace.cli import options
-from armrace.cli.arguments import ALL, names, numbers, whole
-from armrace.cli.completion import complete_attacks, complete_efforts, complete_objectives
-from armrace.cli.execution import INTERRUPTED, say_how_to_go_on
-from armrace.cli.experiments import describe_policy
-from armrace.cli.option_groups import Arms, Computing, expanded
-from armrace.cli.outputs import (
-    STANDARD_OUTPUT,
-    check_targets,
-    say,
-    write_figures,
-    write_json,
-    write_page,
+from armrace.cli.arguments import ALL, describe_policy, names, numbers, whole
+from armrace.cli.options import (
+    Arms,
+    Computing,
+    complete_attacks,
+    complete_efforts,
+    complete_objectives,
+    expanded,
 )
+from armrace.cli.outputs import STANDARD_OUTPUT, Outputs, explained_interrupt, say_how_to_go_on
 from armrace.cli.simulate import PolicyName
 
 if TYPE_CHECKING:
     from armrace.red_team import Verdict
 
 
-EPILOG = """\
-[bold]Examples[/bold]
-
-armrace redteam thompson --means 0.6,0.4 --budget 100
-
-armrace redteam sharp-race --budgets 30,100,316,1000 --report worst.html
-
-armrace redteam tsallis-inf --budget 300 --objective p95 --effort full --folder search
-
-armrace redteam my_module:MyPolicy --budget 100 --family my_module:MyAttack --json -
-"""
+EPILOG = options.examples(
+    "armrace redteam thompson --means 0.6,0.4 --budget 100",
+    "armrace redteam sharp-race --budgets 30,100,316,1000 --report worst.html",
+    "armrace redteam tsallis-inf --budget 300 --objective p95 --effort full --folder search",
+    "armrace redteam my_module:MyPolicy --budget 100 --family my_module:MyAttack --json -",
+)
 
 Families = Annotated[
     list[str] | None,
-    typer.Option(
-        "--family",
-        metavar="NAMES",
-        autocompletion=complete_attacks,
-        help="Attacks whose parameters are searched, between commas; may be repeated. By default "
+    options.attack_option(
+        "--family NAMES",
+        "Attacks whose parameters are searched, between commas; may be repeated. By default "
         "two-phase, and blind-two-phase where the policy's probabilities are slow to compute.",
-        rich_help_panel="Attack",
+        autocompletion=complete_attacks,
     ),
 ]
 SearchBudget = Annotated[
     str,
-    typer.Option(
-        "--effort",
-        metavar="NAME",
+    options.run_option(
+        "--effort NAME",
+        "quick, usual or full: some 500, 2,000 or 10,000 replications for each budget.",
         autocompletion=complete_efforts,
-        help="quick, usual or full: some 500, 2,000 or 10,000 replications for each budget.",
-        rich_help_panel="Run",
     ),
 ]
 Searcher = Annotated[
     str,
-    typer.Option(
-        "--searcher",
-        metavar="NAME",
-        help="What varies the best initial candidates: evolution, or cmaes (extra search).",
-        rich_help_panel="Run",
+    options.run_option(
+        "--searcher NAME",
+        "What varies the best initial candidates: evolution, or cmaes (extra search).",
     ),
 ]
 Objective = Annotated[
     str,
-    typer.Option(
-        "--objective",
-        metavar="NAME",
+    options.option(
+        "--objective NAME",
+        "What the search makes as large as it can: mean, or p95, the 95th percentile.",
         autocompletion=complete_objectives,
-        help="What the search makes as large as it can: mean, or p95, the 95th percentile.",
     ),
 ]
 
@@ -123,9 +103,15 @@ def redteam(
     learner = describe_policy(policy, settings, delta)
     environment = arms.make()
     computing.check()
-    check_targets(json, report, figures=figures, force=force)
+    outputs = Outputs(json, report, figures, force)
+    outputs.check()
     verdicts: list[Verdict] = []
-    with computing.start() as executor, _explained_interrupt(folder):
+    interrupted = (
+        explained_interrupt("; give a --folder to keep what is played.")
+        if folder is None
+        else say_how_to_go_on(folder)
+    )
+    with computing.start() as executor, interrupted:
         for spent in sorted(budgets):
             verdicts.append(
                 search(
@@ -148,32 +134,18 @@ def redteam(
             )
             if json != STANDARD_OUTPUT:
                 print_verdict(verdicts[-1])
-    if json is not None:
-        data = [verdict.to_builtins() for verdict in verdicts]
-        write_json(json, data[0] if len(data) == 1 else data)
-    if report is not None:
-        write_page(report, render_redteam(verdicts, _command(verdicts)))
-    if figures is not None:
-        write_figures(figures, redteam_plots(verdicts))
+    data = [verdict.to_builtins() for verdict in verdicts]
+    outputs.write(
+        lambda: data[0] if len(data) == 1 else data,
+        lambda: None,  # each verdict was shown when it was found
+        lambda: render_redteam(verdicts, _command(verdicts)),
+        lambda: redteam_plots(verdicts),
+    )
 
 
 def _families(given: list[str] | None) -> list[str]:
     """The names that were given; ``all`` is not one, since most attacks have little to search."""
     return names("family", given, known=[ALL]) if given else []
-
-
-@contextmanager
-def _explained_interrupt(folder: Path | None) -> Iterator[None]:
-    """Turn Ctrl-C into a sentence and an exit code; with a folder, the search can go on."""
-    if folder is not None:
-        with say_how_to_go_on(folder):
-            yield
-        return
-    try:
-        yield
-    except KeyboardInterrupt:
-        say("armrace: interrupted; give a --folder to keep what is played.")
-        raise typer.Exit(INTERRUPTED) from None
 
 
 def _command(verdicts: list[Verdict]) -> str:

@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated, Any, NamedTuple
 
 from armrace import __version__
 from armrace.cli import options
 from armrace.cli.arguments import number, whole
+from armrace.cli.options import expanded
 from armrace.cli.outputs import say
 from armrace.errors import InvalidParameter, missing_package
 
@@ -60,139 +59,101 @@ def _leave(number: int, frame: FrameType | None) -> None:
     sys.exit(0)
 
 
-_SETTINGS = (
-    "store",
-    "keys",
-    "host",
-    "port",
-    "rate",
-    "per_address",
-    "log",
-    "trust_user_header",
-    "trusted_proxies",
+EPILOG = options.examples(
+    "armrace serve --store clicks.db",
+    "armrace serve --store postgresql://armrace@db/armrace --keys /etc/armrace/keys --host 0.0.0.0",
+    "armrace serve --demo",
 )
 
-EPILOG = """\
-[bold]Examples[/bold]
 
-armrace serve --store clicks.db
+def _setting(flags: str, help: str) -> Any:
+    """Return an option that an environment variable gives too: ARMRACE_HOST for --host."""
+    variable = flags.split(maxsplit=1)[0].removeprefix("--").replace("-", "_").upper()
+    return options.option(flags, help, envvar=f"ARMRACE_{variable}")
 
-armrace serve --store postgresql://armrace@db/armrace --keys /etc/armrace/keys --host 0.0.0.0
-
-armrace serve --demo
-"""
 
 Place = Annotated[
     str | None,
-    typer.Option(
-        "--store",
-        metavar="PLACE",
-        envvar="ARMRACE_STORE",
-        help="The file of the log, or postgresql://...; by default a file among the user's data.",
+    _setting(
+        "--store PLACE",
+        "The file of the log, or postgresql://...; by default a file among the user's data.",
     ),
 ]
-Host = Annotated[
-    str | None,
-    typer.Option(
-        "--host",
-        metavar="ADDRESS",
-        envvar="ARMRACE_HOST",
-        help="Where to listen; by default 127.0.0.1.",
-    ),
-]
-Port = Annotated[
-    str | None,
-    typer.Option(
-        "--port",
-        metavar="NUMBER",
-        envvar="ARMRACE_PORT",
-        help="The port to listen on; by default 8380.",
-    ),
-]
+Host = Annotated[str | None, _setting("--host ADDRESS", "Where to listen; by default 127.0.0.1.")]
+Port = Annotated[str | None, _setting("--port NUMBER", "The port to listen on; by default 8380.")]
 Rate = Annotated[
     str | None,
-    typer.Option(
-        "--rate",
-        metavar="EVENTS",
-        envvar="ARMRACE_RATE",
-        help="How many events a second each key may send; by default no limit.",
-    ),
+    _setting("--rate EVENTS", "How many events a second each key may send; by default no limit."),
 ]
 PerAddress = Annotated[
     str | None,
-    typer.Option(
-        "--per-address",
-        metavar="NUMBER",
-        envvar="ARMRACE_PER_ADDRESS",
-        help="How many connections that show no key may be open from one address of another "
+    _setting(
+        "--per-address NUMBER",
+        "How many connections that show no key may be open from one address of another "
         "machine; by default 100.",
     ),
 ]
 Log = Annotated[
-    str | None,
-    typer.Option(
-        "--log",
-        metavar="WHICH",
-        envvar="ARMRACE_LOG",
-        help="Which requests to log: all, problems or none.",
-    ),
+    str | None, _setting("--log WHICH", "Which requests to log: all, problems or none.")
 ]
 TrustUserHeader = Annotated[
     str | None,
-    typer.Option(
-        "--trust-user-header",
-        metavar="NAME",
-        envvar="ARMRACE_TRUST_USER_HEADER",
-        help="The header in which trusted proxies say which person sends a request.",
+    _setting(
+        "--trust-user-header NAME",
+        "The header in which trusted proxies say which person sends a request.",
     ),
 ]
 TrustedProxies = Annotated[
     str | None,
-    typer.Option(
-        "--trusted-proxies",
-        metavar="ADDRESSES",
-        envvar="ARMRACE_TRUSTED_PROXIES",
-        help="The addresses or networks of these proxies, between commas.",
+    _setting(
+        "--trusted-proxies ADDRESSES",
+        "The addresses or networks of these proxies, between commas.",
     ),
 ]
+
+
+class Settings(NamedTuple):
+    """The settings that a file may give too, as text."""
+
+    store: Place = None
+    keys: options.KeysFile = None
+    host: Host = None
+    port: Port = None
+    rate: Rate = None
+    per_address: PerAddress = None
+    log: Log = None
+    trust_user_header: TrustUserHeader = None
+    trusted_proxies: TrustedProxies = None
+
+
 Open = Annotated[
     bool,
-    typer.Option(
-        "--open",
-        help="Need no key of programs on this machine; a proxy in front opens it to the world.",
+    options.option(
+        "--open", "Need no key of programs on this machine; a proxy in front opens it to the world."
     ),
 ]
 Config = Annotated[
     str | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        envvar="ARMRACE_CONFIG",
-        help="A TOML file with these settings; options and environment variables override it.",
+    _setting(
+        "--config FILE",
+        "A TOML file with these settings; options and environment variables override it.",
     ),
 ]
 Demo = Annotated[
     bool,
-    typer.Option(
-        "--demo", help="Show the dashboard with simulated visitors; nothing is kept afterwards."
+    options.option(
+        "--demo", "Show the dashboard with simulated visitors; nothing is kept afterwards."
     ),
 ]
 DemoSpeed = Annotated[
-    str,
-    typer.Option("--demo-speed", metavar="TIMES", help="How many times faster the demo runs."),
+    str, options.option("--demo-speed TIMES", "How many times faster the demo runs.")
 ]
 
 
+@expanded
 def serve(
-    store: Place = None,
-    keys: options.KeysFile = None,
-    host: Host = None,
-    port: Port = None,
-    rate: Rate = None,
-    per_address: PerAddress = None,
-    log: Log = None,
-    trust_user_header: TrustUserHeader = None,
-    trusted_proxies: TrustedProxies = None,
+    *,
+    settings: Settings,
     open: Open = False,
     config: Config = None,
     demo: Demo = False,
@@ -208,20 +169,8 @@ def serve(
         from armrace.service.http.server import serve as run
     except ModuleNotFoundError as error:
         raise InvalidParameter(missing_package(error)) from None
-    given = (
-        store,
-        keys,
-        host,
-        port,
-        rate,
-        per_address,
-        log,
-        trust_user_header,
-        trusted_proxies,
-    )
-    said = dict(zip(_SETTINGS, given, strict=True))
-    values = {**_read(config), **{name: value for name, value in said.items() if value is not None}}
-    checked = _checked(values)
+    said = {name: value for name, value in settings._asdict().items() if value is not None}
+    checked = _checked({**_read(config), **said})
     if not demo:
         run(
             ServerSettings(**checked, open=open),
@@ -243,27 +192,22 @@ def _read(config: str | None) -> dict[str, Any]:
         raise InvalidParameter(f"cannot read {config}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidParameter(f"{config} is not a TOML file: {error}.") from None
-    unknown = sorted(found.keys() - set(_SETTINGS))
+    unknown = sorted(found.keys() - set(Settings._fields))
     if unknown:
         raise InvalidParameter(f"{config} has the unknown setting {unknown[0]!r}.")
     return found
 
 
 def _checked(values: dict[str, Any]) -> dict[str, Any]:
-    checked = {name: str(value) for name, value in values.items()}
-    found: dict[str, Any] = dict(checked)
-    if "port" in checked:
-        found["port"] = whole("port", checked["port"])
-        if not 0 < found["port"] < 2**16:
-            raise InvalidParameter(f"port must be in [1, 65535]; got {found['port']}.")
-    if "rate" in checked:
-        found["rate"] = float(whole("rate", checked["rate"]))
-        if found["rate"] <= 0:
-            raise InvalidParameter(f"rate must be at least 1; got {found['rate']:g}.")
-    if "per_address" in checked:
-        found["per_address"] = whole("per-address", checked["per_address"])
-        if found["per_address"] < 1:
-            raise InvalidParameter(f"per-address must be at least 1; got {found['per_address']}.")
+    checked: dict[str, Any] = {name: str(value) for name, value in values.items()}
+    for name, most in (("port", 2**16 - 1), ("rate", None), ("per_address", None)):
+        if name in checked:
+            shown = name.replace("_", "-")
+            found = checked[name] = whole(shown, checked[name])
+            if most is not None and not 0 < found <= most:
+                raise InvalidParameter(f"{shown} must be in [1, {most}]; got {found}.")
+            if found < 1:
+                raise InvalidParameter(f"{shown} must be at least 1; got {found}.")
     if checked.get("log", "all") not in ("all", "problems", "none"):
         raise InvalidParameter(f"log must be one of all, problems, none; got {checked['log']!r}.")
-    return found
+    return checked

@@ -1,54 +1,51 @@
-"""``armrace simulate``."""
+"""``armrace simulate``, and ``armrace warm-up``, which compiles ahead of it."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from armrace.cli import options
-from armrace.cli.arguments import number, share, whole
-from armrace.cli.completion import complete_policies
-from armrace.cli.execution import end, run
-from armrace.cli.experiments import (
+from armrace.cli.arguments import (
+    ALL,
     audit_level,
     make_attack,
     make_policy,
+    names,
+    number,
+    share,
     warn_of_idle_attack,
     warn_of_long_run,
+    whole,
 )
-from armrace.cli.option_groups import Arms, Computing, expanded
+from armrace.cli.options import Arms, Computing, complete_attacks, complete_policies, expanded
 from armrace.cli.outputs import (
     STANDARD_OUTPUT,
     check_ending,
     check_targets,
+    end,
+    run,
+    say,
     write_json,
     write_result,
 )
 
-EPILOG = """\
-[bold]Examples[/bold]
-
-armrace simulate multi-layer-race --means 0.9,0.5,0.5 --horizon 1e6
-
-armrace simulate ucb1 --attack zero-best-when-likely --budget 300 --json -
-
-armrace simulate fast-slow-race --set corruption=300 --attack swap-best --attack-set decoy=2 \
---budget 300
-
-armrace simulate sharp-race --horizon 1e12 --replications 10
-
-armrace simulate multi-layer-race --attack sleeper-bots --budget 500 --audit
-
-armrace simulate exp3 --environment beta --environment-set alphas=4,2 --environment-set betas=2,2
-"""
+EPILOG = options.examples(
+    "armrace simulate multi-layer-race --means 0.9,0.5,0.5 --horizon 1e6",
+    "armrace simulate ucb1 --attack zero-best-when-likely --budget 300 --json -",
+    "armrace simulate fast-slow-race --set corruption=300 --attack swap-best --attack-set "
+    "decoy=2 --budget 300",
+    "armrace simulate sharp-race --horizon 1e12 --replications 10",
+    "armrace simulate multi-layer-race --attack sleeper-bots --budget 500 --audit",
+    "armrace simulate exp3 --environment beta --environment-set alphas=4,2 --environment-set "
+    "betas=2,2",
+)
 
 PolicyName = Annotated[
     str,
-    typer.Argument(
-        metavar="POLICY",
+    options.argument(
+        "POLICY",
+        "The algorithm; see [bold]armrace policies[/bold].",
         autocompletion=complete_policies,
-        help="The algorithm; see [bold]armrace policies[/bold].",
         show_default=False,
     ),
 ]
@@ -112,3 +109,59 @@ def simulate(
     if json != STANDARD_OUTPUT:
         print_result(result)
     end(result)
+
+
+WARM_UP_EPILOG = options.examples(
+    "armrace warm-up",
+    "armrace warm-up --policies sharp-race,tsallis-inf --attacks none",
+    "NUMBA_CACHE_DIR=/opt/armrace armrace warm-up --audit",
+)
+
+CompiledAttacks = Annotated[
+    list[str] | None,
+    options.option(
+        "--attacks NAMES",
+        "Which attacks, between commas, or [bold]all[/bold], as by default; may be repeated.",
+        autocompletion=complete_attacks,
+    ),
+]
+NoLearners = Annotated[
+    bool, options.option("--no-learners", "Do not compile the learner for live decisions.")
+]
+CompiledAudit = Annotated[bool, options.option("--audit", "Also compile audited simulations.")]
+CompiledHorizon = Annotated[
+    str,
+    options.option(
+        "--horizon ROUNDS",
+        "The number of rounds you will simulate; above ten million, races run other code.",
+    ),
+]
+
+
+def warm_up(
+    policies: options.Policies = None,
+    attacks: CompiledAttacks = None,
+    no_learners: NoLearners = False,
+    audit: CompiledAudit = False,
+    horizon: CompiledHorizon = "100000",
+) -> None:
+    """Compile policies and attacks ahead of use.
+
+    Every other command compiles what it needs by itself. The machine code is stored in
+    NUMBA_CACHE_DIR, or else in the user's cache directory, and used from there by all later runs.
+    """
+    from armrace.adversaries import ADVERSARIES
+    from armrace.compilation import warm_up as compile_all
+    from armrace.kernels.machine_code import trusted_folders
+    from armrace.policies import POLICIES
+
+    compile_all(
+        names("policies", policies or ALL, POLICIES),
+        names("attacks", attacks or ALL, ADVERSARIES),
+        learners=not no_learners,
+        audit=audit,
+        horizon=whole("horizon", horizon),
+    )
+    for folder in trusted_folders():
+        say(f"The machine code is in {folder}.")
+        break

@@ -19,41 +19,27 @@ if TYPE_CHECKING:
     from armrace.service.upgrade import Upgraded
 
 
-KEYS_EPILOG = """\
-[bold]Examples[/bold]
-
-armrace keys create --store clicks.db --scopes decide,reward --label shop
-
-armrace keys list --store clicks.db
-
-armrace keys revoke 5f0c1b2a3d4e --store clicks.db
-"""
+KEYS_EPILOG = options.examples(
+    "armrace keys create --store clicks.db --scopes decide,reward --label shop",
+    "armrace keys list --store clicks.db",
+    "armrace keys revoke 5f0c1b2a3d4e --store clicks.db",
+)
 _ACTIONS = ("create", "list", "revoke", "prepare", "rotate")
 
 Action = Annotated[
     str,
-    typer.Argument(
-        metavar="ACTION",
-        help="create, list or revoke a key; prepare or rotate the key that signs decisions.",
+    options.argument(
+        "ACTION", "create, list or revoke a key; prepare or rotate the key that signs decisions."
     ),
 ]
-Identifier = Annotated[
-    str | None, typer.Argument(metavar="ID", help="The key to revoke, as list shows it.")
-]
+Identifier = Annotated[str | None, options.argument("ID", "The key to revoke, as list shows it.")]
 Scopes = Annotated[
     str,
-    typer.Option(
-        "--scopes", metavar="NAMES", help="Which of decide, reward, read and admin, between commas."
-    ),
+    options.option("--scopes NAMES", "Which of decide, reward, read and admin, between commas."),
 ]
-Tenant = Annotated[
-    str, typer.Option("--tenant", metavar="NAME", help="Whose experiments the key reaches.")
-]
+Tenant = Annotated[str, options.option("--tenant NAME", "Whose experiments the key reaches.")]
 Label = Annotated[
-    str,
-    typer.Option(
-        "--label", metavar="TEXT", help="Whose key it is, as the log of actions shows it."
-    ),
+    str, options.option("--label TEXT", "Whose key it is, as the log of actions shows it.")
 ]
 
 
@@ -110,27 +96,20 @@ def keys(
 _DAMAGED = 1
 _SECONDS_FOR_SPEED = 10.0
 
-CHECK_EPILOG = """\
-[bold]Examples[/bold]
-
-armrace check clicks.db
-
-armrace check --backup clicks-20261116T160000Z.db --keys clicks.db-keys
-
-armrace check postgresql://armrace@db/armrace --keys /etc/armrace/keys --json -
-"""
+CHECK_EPILOG = options.examples(
+    "armrace check clicks.db",
+    "armrace check --backup clicks-20261116T160000Z.db --keys clicks.db-keys",
+    "armrace check postgresql://armrace@db/armrace --keys /etc/armrace/keys --json -",
+)
 
 Place = Annotated[
     str,
-    typer.Argument(
-        metavar="PLACE",
-        help="The store of the service: a file, or postgresql://...",
-        show_default=False,
+    options.argument(
+        "PLACE", "The store of the service: a file, or postgresql://...", show_default=False
     ),
 ]
 Backup = Annotated[
-    bool,
-    typer.Option("--backup", help="The file was made by a backup, so it has no high-water mark."),
+    bool, options.option("--backup", "The file was made by a backup, so it has no high-water mark.")
 ]
 
 
@@ -193,16 +172,12 @@ def _check(place: str, backup: bool, keys: str | None) -> dict[str, Any]:
             return msgspec.structs.asdict(check_store_content(store, secret, marks, bar))
 
 
-RESTORE_EPILOG = """\
-[bold]Example[/bold]
-
-armrace restore clicks-20261116T160000Z.db --keys clicks.db-keys
-"""
+RESTORE_EPILOG = options.examples(
+    "armrace restore clicks-20261116T160000Z.db --keys clicks.db-keys"
+)
 
 
-Copy = Annotated[
-    str, typer.Argument(metavar="FILE", help="The copy of a log that a backup has made.")
-]
+Copy = Annotated[str, options.argument("FILE", "The copy of a log that a backup has made.")]
 
 
 def restore(file: Copy, keys: options.KeysFile = None) -> None:
@@ -234,45 +209,40 @@ def restore(file: Copy, keys: options.KeysFile = None) -> None:
     say(f"{file} can be served; it has {records} records.")
 
 
-UPGRADE_EPILOG = """\
-[bold]Examples[/bold]
-
-armrace upgrade clicks.db clicks-2.db
-
-armrace upgrade postgresql://armrace@db/old postgresql://armrace@db/new --keys old-keys \
---new-keys /etc/armrace/keys
-"""
+UPGRADE_EPILOG = options.examples(
+    "armrace upgrade clicks.db clicks-2.db",
+    "armrace upgrade postgresql://armrace@db/old postgresql://armrace@db/new --keys old-keys "
+    "--new-keys /etc/armrace/keys",
+)
 
 Old = Annotated[
     str,
-    typer.Argument(
-        metavar="OLD",
-        help="The store that an earlier version wrote: a file, or postgresql://...",
+    options.argument(
+        "OLD",
+        "The store that an earlier version wrote: a file, or postgresql://...",
         show_default=False,
     ),
 ]
 New = Annotated[
     str,
-    typer.Argument(
-        metavar="NEW",
-        help="The new store: a file that does not exist, or an empty database.",
+    options.argument(
+        "NEW",
+        "The new store: a file that does not exist, or an empty database.",
         show_default=False,
     ),
 ]
 OldKeys = Annotated[
     str | None,
-    typer.Option(
-        "--keys",
-        metavar="FILE",
-        help="The secrets of the old store; by default beside it. Its API keys stay valid.",
+    options.option(
+        "--keys FILE",
+        "The secrets of the old store; by default beside it. Its API keys stay valid.",
     ),
 ]
 NewKeys = Annotated[
     str | None,
-    typer.Option(
-        "--new-keys",
-        metavar="FILE",
-        help="The secrets of the new store; by default beside it, and needed with a database.",
+    options.option(
+        "--new-keys FILE",
+        "The secrets of the new store; by default beside it, and needed with a database.",
     ),
 ]
 

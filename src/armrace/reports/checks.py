@@ -32,7 +32,7 @@ from armrace.reports.charts import (
 from armrace.reports.text import BUDGET_LABEL, MEASURE_NAMES, measure_label
 from armrace.reports.theme import SERIES, Style, style_of
 from armrace.verification import Check, Verification
-from armrace.verification.asymptotics import Curve
+from armrace.verification.theorems import Curve
 
 COLUMNS = (
     "budget",

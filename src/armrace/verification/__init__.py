@@ -4,7 +4,7 @@ Lemmas, theorems and lower bounds are checked on races, guards and regularised l
 attacks, including adaptive ones. A claim is refuted only if chance is a very unlikely explanation.
 """
 
-from armrace.verification.checks import Check
+from armrace.verification.claims import Check
 from armrace.verification.verify import ERROR_PROBABILITY, Verification, verify
 
 __all__ = ["ERROR_PROBABILITY", "Check", "Verification", "verify"]

@@ -1,13 +1,18 @@
-"""The guarantee of each race: the corruption that layers tolerate, plays of arms, and regret.
+"""What is prescribed for each race and guard, and what its theorem promises.
 
-A race is checked against the guarantee of its class, so that a user's policy that derives from one
-of these is checked against the same guarantee; the first class that matches counts. A new race
+The prescribed shares, log terms and allowances come from the theorems and the parameters of the
+policy alone, never from its running state, so that a state that differs is detected. The interval
+ends are computed a second time, in plain Python and by another method than in the compiled code.
+
+A race is checked against the guarantee of its class, so that a policy of a user that derives from
+one of these is checked against the same guarantee; the first class that matches counts. A new race
 needs a line in ``GUARANTEES``, before the race from which it derives if its guarantee differs, and
 one in ``CHECKED``, where ``{"name": ..., "delta": DELTA, ...}`` sets parameters.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -28,16 +33,205 @@ from armrace.policies import (
     SharpRace,
 )
 from armrace.theory import RegretBound
-from armrace.verification.rules import (
-    Rule,
-    elimination_rule,
-    fast_slow_rule,
-    guard_rule,
-    race_rule,
-    sharp_race_rule,
-)
 
 Floats = npt.NDArray[np.float64]
+
+AT_ALL_TIMES = ("kl-mixture", "kl-jeffreys")
+"""The kinds of intervals that hold for all numbers of rewards at once."""
+
+_HALVINGS = 100
+
+
+class PrescribedRace(NamedTuple):
+    """A race as its theorem prescribes it; arrays have an entry for each layer, fastest first."""
+
+    kind: str
+    share: Floats
+    log_lower: Floats
+    log_upper: Floats
+    allowance: Floats
+    tolerated: Floats
+    """The corruption up to which each layer is guaranteed to keep the best arm."""
+    intervals_part: float
+    """The failure probability that the intervals of all layers may spend together."""
+    allowances_part: float
+    """The failure probability that the allowances of all layers may spend together."""
+    pooled: bool = False
+    lead: int = 0
+
+    @property
+    def used_share(self) -> Floats:
+        """The share of the rounds whose rewards each layer uses."""
+        return used_share(self.share, self.pooled)
+
+
+def used_share(share: Floats, pooled: bool) -> Floats:
+    """The share of the rounds whose rewards each layer uses: its own, or its own and all slower.
+
+    >>> used_share(np.array([0.75, 0.25]), pooled=True).tolist()
+    [1.0, 0.25]
+    """
+    return np.asarray(np.cumsum(share[::-1])[::-1]) if pooled else share
+
+
+def elimination_rule(policy: Any, arms: int, horizon: int) -> PrescribedRace:
+    """Arm elimination of Theorem 1, with its corruption as the allowance."""
+    log_term = np.array([theory.elimination_log_term(arms, horizon, policy.delta)])
+    allowance = np.array([float(getattr(policy, "corruption", 0.0))])
+    part = policy.delta / 2
+    return PrescribedRace(
+        "paper", np.ones(1), log_term, log_term, allowance, allowance, part, allowances_part=0.0
+    )
+
+
+def fast_slow_rule(policy: Any, arms: int, horizon: int) -> PrescribedRace:
+    """The two layers of Theorem 2."""
+    log_term = theory.fast_slow_log_term(arms, horizon, policy.delta)
+    told = max(policy.corruption, 1.0)
+    log_terms, part = np.full(2, log_term), policy.delta / 8
+    allowances = [0.0, 2 * log_term]
+    return PrescribedRace(
+        kind="paper",
+        share=np.array([1 - 1 / told, 1 / told]),
+        log_lower=log_terms,
+        log_upper=log_terms,
+        allowance=np.array(allowances),
+        tolerated=np.array(theory.layer_tolerances([0.0, told], allowances)),
+        intervals_part=part,
+        allowances_part=part,
+    )
+
+
+def race_rule(policy: Any, arms: int, horizon: int) -> PrescribedRace:
+    """The layers of Theorem 3, with the paper's intervals or with sharper ones."""
+    layers, delta = policy.layer_count(arms, horizon), policy.delta
+    share = np.asarray(policy.base ** -np.arange(1.0, layers + 1))
+    share[0] = 1 - share[1:].sum()
+    if policy.intervals == "paper":
+        log_term = theory.race_log_term(arms, horizon, delta, layers)
+        allowance = log_terms = np.full(layers, log_term)
+        tolerated = theory.race_tolerances(arms, horizon, delta, share.tolist())
+        intervals_part = allowances_part = delta / 8
+    else:
+        log_term = math.log(2 * arms * layers / delta)
+        if policy.intervals not in AT_ALL_TIMES:
+            log_term += math.log((4 if policy.intervals == "bernstein" else 2) * horizon)
+        log_terms = np.full(layers, log_term)
+        ratios = used_share(share, policy.pool) / share
+        certainty = math.log(2 * layers / delta)
+        allowance = np.array([theory.corruption_allowance(r, certainty) for r in ratios.tolist()])
+        tolerated = theory.layer_tolerances((1 / share).tolist(), allowance.tolist())
+        intervals_part = allowances_part = delta / 2
+    return PrescribedRace(
+        kind=policy.intervals,
+        share=share,
+        log_lower=log_terms,
+        log_upper=log_terms,
+        allowance=allowance,
+        tolerated=np.array(tolerated),
+        intervals_part=intervals_part,
+        allowances_part=allowances_part,
+        pooled=policy.pool,
+    )
+
+
+def sharp_race_rule(policy: Any, arms: int, horizon: int) -> PrescribedRace:
+    """The layers of Theorem B."""
+    return _pooled_rule(policy, _sharp_layers(policy, arms, horizon))
+
+
+def _sharp_layers(policy: Any, arms: int, horizon: int) -> Sequence[theory.SharpLayer]:
+    return theory.sharp_layers(arms, horizon, policy.delta, policy.first, policy.most_corruption)
+
+
+def guard_rule(policy: Any, arms: int, horizon: int) -> PrescribedRace:
+    """The layers of Theorem C; the rounds that no layer gets are the base policy's."""
+    return _pooled_rule(policy, guard_layers(policy, arms, horizon))
+
+
+def guard_layers(policy: Any, arms: int, horizon: int) -> Sequence[theory.SharpLayer]:
+    """The layers of a guard."""
+    return theory.guard_layers(arms, horizon, policy.delta, policy.share, policy.first)
+
+
+def _pooled_rule(policy: Any, layers: Sequence[theory.SharpLayer]) -> PrescribedRace:
+    tolerated = theory.layer_tolerances(
+        [layer.tolerated for layer in layers], [layer.allowance for layer in layers]
+    )
+    return PrescribedRace(
+        kind="kl-jeffreys",
+        share=np.array([layer.share for layer in layers]),
+        log_lower=np.array([layer.log_lower for layer in layers]),
+        log_upper=np.array([layer.log_upper for layer in layers]),
+        allowance=np.array([layer.allowance for layer in layers]),
+        tolerated=np.array(tolerated),
+        intervals_part=policy.delta / 3,
+        allowances_part=policy.delta / 3,
+        pooled=True,
+        lead=policy.lead,
+    )
+
+
+def ends(rule: PrescribedRace, layer: int, pulls: float, total: float) -> tuple[float, float]:
+    """The prescribed interval of a layer after rewards of 0 and 1 with the given sum."""
+    mean, shift = total / pulls, rule.allowance[layer] / pulls
+    lower, upper = rule.log_lower[layer], rule.log_upper[layer]
+    if rule.kind in ("kl", *AT_ALL_TIMES):
+        extra = _extra(rule.kind, pulls)
+        return (
+            _kl_end(max(0.0, mean - shift), 0.0, (lower + extra) / pulls),
+            _kl_end(min(1.0, mean + shift), 1.0, (upper + extra) / pulls),
+        )
+    width = {"paper": _paper, "hoeffding": _hoeffding, "bernstein": _bernstein}[rule.kind]
+    spread = math.sqrt(max(0.0, total - total * total / pulls)) + math.sqrt(rule.allowance[layer])
+    return (
+        mean - shift - width(pulls, lower, spread),
+        mean + shift + width(pulls, upper, spread),
+    )
+
+
+def _paper(pulls: float, log_term: float, spread: float) -> float:
+    return math.sqrt(log_term / pulls)
+
+
+def _hoeffding(pulls: float, log_term: float, spread: float) -> float:
+    return math.sqrt(log_term / (2 * pulls))
+
+
+def _bernstein(pulls: float, log_term: float, spread: float) -> float:
+    """The smaller of Hoeffding's width and that of Maurer and Pontil."""
+    widest = _hoeffding(pulls, log_term, spread)
+    if pulls < 2:
+        return widest
+    h = log_term + math.log(2)
+    return min(widest, spread * math.sqrt(2 * h / pulls / (pulls - 1)) + 7 * h / (3 * (pulls - 1)))
+
+
+def _extra(kind: str, pulls: float) -> float:
+    if kind == "kl-mixture":
+        return math.log(pulls + 1)
+    return math.log(math.pi * (pulls + 0.5)) / 2 if kind == "kl-jeffreys" else 0.0
+
+
+def _kl_end(mean: float, end: float, limit: float) -> float:
+    """The mean towards ``end`` whose divergence from ``mean`` is ``limit``, by halving."""
+    near, far = mean, end
+    is_within: Callable[[float], bool] = lambda q: _divergence(mean, q) <= limit  # noqa: E731
+    for _ in range(_HALVINGS):
+        middle = (near + far) / 2
+        if middle in (near, far):
+            break
+        near, far = (middle, far) if is_within(middle) else (near, middle)
+    return near
+
+
+def _divergence(p: float, q: float) -> float:
+    """The divergence of Bernoulli laws; infinite where ``q`` rules out what ``p`` allows."""
+    first = 0.0 if p == 0 else math.inf if q == 0 else p * math.log(p / q)
+    second = 0.0 if p == 1 else math.inf if q == 1 else (1 - p) * math.log((1 - p) / (1 - q))
+    return first + second
+
+
 Bools = npt.NDArray[np.bool_]
 DELTA = 0.1
 """The failure probability at which races are checked; large, so that failures would show."""
@@ -45,10 +239,10 @@ DELTA = 0.1
 _NOTHING = 1e-9
 
 
-class Guarantee(NamedTuple):
+class RaceGuarantee(NamedTuple):
     """What holds with probability ``1 - delta`` for a race, and which statements say so."""
 
-    rule: Callable[[Any, int, int], Rule]
+    rule: Callable[[Any, int, int], PrescribedRace]
     """From policy, arms and horizon, what the theorem prescribes for each layer."""
     plays: Callable[[Any, float, int, int], Sequence[float]]
     """From policy, gap, arms and horizon, the most plays of an arm in each tolerant layer."""
@@ -66,9 +260,9 @@ class Guarantee(NamedTuple):
     """Whether it promises anything under corruption."""
     subsampled: bool = False
     """Whether layers meet only a share of the corruption."""
-    allowances: Callable[[Any, int, int], Floats] | None = None
-    """From policy, arms and horizon, what each tolerant layer and all slower ones meet at most;
-    by default a layer with its share of the corruption meets what the paper's lemma says."""
+    has_allowances: bool = False
+    """Whether a tolerant layer and all slower ones meet at most its allowance; by default a layer
+    with its share of the corruption meets what the paper's lemma says."""
     regret_failure: float = 1.0
     """The probability with which the regret bound may fail, in units of ``delta``."""
 
@@ -78,7 +272,7 @@ class Subject(NamedTuple):
 
     label: str
     policy: Policy
-    guarantee: Guarantee
+    guarantee: RaceGuarantee
 
     @property
     def told(self) -> bool:
@@ -143,22 +337,15 @@ def _race_regret(policy: Any, gaps: Sequence[float], horizon: int, spent: float)
     )
 
 
-def _sharp_plays(policy: Any, gap: float, arms: int, horizon: int) -> list[float]:
-    """Return the most plays of an arm in each layer.
+def _turns(policy: Any, gap: float, layers: Sequence[theory.SharpLayer], arms: int) -> list[float]:
+    """Return the most plays of an arm in each layer of a sharp race or of a guard.
 
-    These are all plays of the layer until its turns suffice to delete the arm, since the arm may
-    have been the layer's leader all the time.
+    These are all plays of the layer until its turns suffice to delete the arm, since the leader, or
+    the base of a guard, may have played it in every round that was not a turn.
     """
     return [
-        (1 + policy.lead) * arms * theory.sharp_plays_until_deleted(gap, layer)
-        for layer in theory.sharp_layers(
-            arms, horizon, policy.delta, policy.first, policy.most_corruption
-        )
+        (1 + policy.lead) * arms * theory.sharp_plays_until_deleted(gap, layer) for layer in layers
     ]
-
-
-def _sharp_allowances(policy: Any, arms: int, horizon: int) -> Floats:
-    return sharp_race_rule(policy, arms, horizon).allowance
 
 
 def _sharp_regret(policy: Any, gaps: Sequence[float], horizon: int, spent: float) -> RegretBound:
@@ -167,29 +354,14 @@ def _sharp_regret(policy: Any, gaps: Sequence[float], horizon: int, spent: float
     )
 
 
-def _guard_plays(policy: Any, gap: float, arms: int, horizon: int) -> list[float]:
-    """Return the most plays of an arm in each layer: all rounds of the layer until it is deleted.
-
-    The base may have played this arm in every round that was not a turn.
-    """
-    layers = theory.guard_layers(arms, horizon, policy.delta, policy.share, policy.first)
-    return [
-        (1 + policy.lead) * arms * theory.sharp_plays_until_deleted(gap, layer) for layer in layers
-    ]
-
-
-def _guard_allowances(policy: Any, arms: int, horizon: int) -> Floats:
-    return guard_rule(policy, arms, horizon).allowance
-
-
 def _guarded_regret(policy: Any, gaps: Sequence[float], horizon: int, spent: float) -> RegretBound:
     return theory.guarded_regret(
         gaps, horizon, policy.delta, spent, policy.share, policy.lead, policy.first
     )
 
 
-GUARANTEES: Mapping[type[Policy], Guarantee] = {
-    ActiveArmElimination: Guarantee(
+GUARANTEES: Mapping[type[Policy], RaceGuarantee] = {
+    ActiveArmElimination: RaceGuarantee(
         rule=elimination_rule,
         plays=_elimination_plays,
         regret=lambda policy, gaps, horizon, spent: theory.known_corruption_regret(
@@ -198,7 +370,7 @@ GUARANTEES: Mapping[type[Policy], Guarantee] = {
         theorem="Theorem 1",
         robust=False,
     ),
-    EnlargedArmElimination: Guarantee(
+    EnlargedArmElimination: RaceGuarantee(
         rule=elimination_rule,
         plays=_elimination_plays,
         regret=lambda policy, gaps, horizon, spent: theory.known_corruption_regret(
@@ -206,46 +378,50 @@ GUARANTEES: Mapping[type[Policy], Guarantee] = {
         ),
         theorem="Theorem 1",
     ),
-    FastSlowRace: Guarantee(
+    FastSlowRace: RaceGuarantee(
         rule=fast_slow_rule,
         plays=_fast_slow_plays,
         regret=_fast_slow_regret,
         theorem="Theorem 2",
         subsampled=True,
     ),
-    MultiLayerRace: Guarantee(
+    MultiLayerRace: RaceGuarantee(
         rule=race_rule,
         plays=_race_plays,
         regret=_race_regret,
         theorem="Theorem 3",
         subsampled=True,
     ),
-    SharpRace: Guarantee(
+    SharpRace: RaceGuarantee(
         rule=sharp_race_rule,
-        plays=_sharp_plays,
+        plays=lambda policy, gap, arms, horizon: _turns(
+            policy, gap, _sharp_layers(policy, arms, horizon), arms
+        ),
         regret=_sharp_regret,
         theorem="Theorem B",
         survival="Theorem A",
         deletion="Lemma 4",
         thinning="Lemma 1",
         subsampled=True,
-        allowances=_sharp_allowances,
+        has_allowances=True,
     ),
-    Guarded: Guarantee(
+    Guarded: RaceGuarantee(
         rule=guard_rule,
-        plays=_guard_plays,
+        plays=lambda policy, gap, arms, horizon: _turns(
+            policy, gap, guard_layers(policy, arms, horizon), arms
+        ),
         regret=_guarded_regret,
         theorem="Theorem C",
         survival="Theorem A",
         deletion="Lemma 4",
         thinning="Lemma 1",
         subsampled=True,
-        allowances=_guard_allowances,
+        has_allowances=True,
     ),
 }
 
 
-def _refine(policy: Policy, guarantee: Guarantee) -> Guarantee:
+def _refine(policy: Policy, guarantee: RaceGuarantee) -> RaceGuarantee:
     """Return the guarantee of the multi-layer race with other intervals than the paper's.
 
     Intervals and allowances spend all of ``delta``. The bound on the regret also needs an event of

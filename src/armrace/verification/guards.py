@@ -14,23 +14,28 @@ from armrace.formatting import count
 from armrace.kernels.generics import assign, learn, unwrap_ticket
 from armrace.kernels.states import lasting_arrays
 from armrace.policies import Guarded
-from armrace.simulation.experiment import make_experiment
 from armrace.statistics import Interval, mean_interval
-from armrace.verification.cells import Cell, cells
-from armrace.verification.checks import Claim, Judgement, describe_means, rarely
-from armrace.verification.forms import Form
-from armrace.verification.guarantees import Subject
-from armrace.verification.lemmas import FAR
+from armrace.verification.claims import (
+    Claim,
+    Configuration,
+    Judgement,
+    Preset,
+    cells,
+    describe_means,
+    experiment_on,
+    rarely,
+)
+from armrace.verification.guarantees import Subject, guard_layers
 from armrace.verification.mechanics import (
     MEANS,
-    Deletion,
+    ArmDeletion,
     FarRun,
     exactly,
     far_setting,
     play_far,
 )
-from armrace.verification.regrets import below_bound
 from armrace.verification.runs import Runs
+from armrace.verification.theorems import FAR, below_bound
 
 _GAPS = theory.gaps_of(FAR)
 _ATTACKS = ("none", "zero-best-when-likely", "swap-best")
@@ -39,23 +44,23 @@ _COMPARED = 20_000
 """The horizon on which the regret of the guard is compared with that of its base."""
 
 
-def guard_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
+def guard_claims(subject: Subject, preset: Preset, seed: int) -> Iterator[Claim]:
     """Make the claims of Theorem C about a guard."""
-    yield from guard_mechanics_claims(subject, form, seed)
-    for cell in cells(subject, FAR, _ATTACKS, form.corruption, form.horizon, form.runs, seed):
+    yield from guard_mechanics_claims(subject, preset, seed)
+    for cell in cells(subject, FAR, _ATTACKS, preset.corruption, preset.horizon, preset.runs, seed):
         yield _deleted_in_time(cell)
         yield below_bound(cell)
-    yield _overhead(subject, form, seed)
+    yield _overhead(subject, preset, seed)
 
 
-def guard_mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
+def guard_mechanics_claims(subject: Subject, preset: Preset, seed: int) -> Iterator[Claim]:
     """Make the claims about how a guard runs."""
     policy: Any = subject.policy
     if not isinstance(policy, Guarded):
         return
     runs = cache(
         lambda: [
-            play_far(policy, form.path_rounds, seed + run) for run in range(form.replayed_runs)
+            play_far(policy, preset.path_rounds, seed + run) for run in range(preset.replayed_runs)
         ]
     )
 
@@ -77,7 +82,7 @@ def guard_mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[
         ),
     ):
         judge = exactly(differing)
-        yield Claim(claim, subject.label, far_setting(form), measure, (), judge, "Theorem C")
+        yield Claim(claim, subject.label, far_setting(preset), measure, (), judge, "Theorem C")
 
 
 class WrongPlays(NamedTuple):
@@ -88,7 +93,7 @@ class WrongPlays(NamedTuple):
 
 
 def wrong_plays(
-    plays: Sequence[tuple[int, int]], deletions: set[Deletion], arms: int, lead: int
+    plays: Sequence[tuple[int, int]], deletions: set[ArmDeletion], arms: int, lead: int
 ) -> WrongPlays:
     """Count the plays that a guard should not have made, from its plays and deletions alone."""
     wrong = [0, 0]
@@ -100,7 +105,7 @@ def wrong_plays(
 
 
 def prescribed_rounds(
-    plays: Sequence[tuple[int, int]], deletions: set[Deletion], arms: int, lead: int
+    plays: Sequence[tuple[int, int]], deletions: set[ArmDeletion], arms: int, lead: int
 ) -> Iterator[tuple[bool, npt.NDArray[np.bool_]]]:
     """Yield for each round whether it is a turn of its layer's, and the arms that may be played."""
     layers = 1 + max(label for label, _ in plays)
@@ -142,17 +147,16 @@ def wrong_feed(policy: Guarded, run: FarRun) -> tuple[int, int]:
     return len(differing), len(told)
 
 
-def _deleted_in_time(cell: Cell) -> Claim:
+def _deleted_in_time(cell: Configuration) -> Claim:
     """Claim that a tolerant layer has deleted the bad arm by the round that the proof gives."""
     policy: Any = cell.policy
     arms, horizon, delta = len(FAR), cell.experiment.horizon, cell.subject.delta
-    layers = theory.guard_layers(arms, horizon, policy.delta, policy.share, policy.first)
+    layers = guard_layers(policy, arms, horizon)
     failure = delta / (4 * arms * len(layers))
     due = np.array([_round_of_deletion(policy, layer, failure) <= horizon for layer in layers])
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
-        books = runs[0].books
-        assert books is not None  # guards can be inspected
+        books = runs[0].layers
         tolerant = cell.subject.tolerant(policy, arms, horizon, runs[0].corruption)
         kept = books.active[:, :, int(np.argmin(FAR))]
         return rarely(_any(kept & tolerant & due), delta, level)
@@ -178,18 +182,11 @@ def _any(table: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     return np.asarray(table.any(axis=1))
 
 
-def _overhead(subject: Subject, form: Form, seed: int) -> Claim:
+def _overhead(subject: Subject, preset: Preset, seed: int) -> Claim:
     """Claim that without corruption a guard adds at most its overhead to the base's regret."""
     policy: Any = subject.policy
     guarded, alone = (
-        make_experiment(
-            policy=each,
-            environment=list(FAR),
-            adversary="none",
-            horizon=_COMPARED,
-            replications=2 * form.runs,
-            seed=seed,
-        )
+        experiment_on(each, FAR, "none", 0.0, _COMPARED, 2 * preset.runs, seed)
         for each in (policy, policy.base)
     )
     limit = theory.guard_overhead(

@@ -18,22 +18,23 @@ import numpy as np
 from armrace.adversaries import LowerBoundSwitch
 from armrace.formatting import count, figure
 from armrace.policies import Policy, Ucb1
-from armrace.simulation.experiment import Experiment, make_experiment
+from armrace.simulation.experiment import Experiment
 from armrace.theory import (
     ForcedRegret,
     clean_switching_regret,
     hidden_rounds_regret,
     switching_regret,
 )
-from armrace.verification.checks import (
+from armrace.verification.claims import (
     Claim,
     Judgement,
+    Preset,
     describe_means,
+    experiment_on,
     mean_at_least,
     rarely,
     slope_above,
 )
-from armrace.verification.forms import Form
 from armrace.verification.guarantees import Subject
 from armrace.verification.runs import Runs
 
@@ -46,46 +47,46 @@ _UCB1_BUDGETS = (20.0, 40.0, 60.0, 80.0)
 _UCB1_HORIZON = 100_000
 
 
-def race_lower_bounds(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
+def race_lower_bounds(subject: Subject, preset: Preset, seed: int) -> Iterator[Claim]:
     """Make the claims about the regret that the lower bounds force on a race."""
     policy = subject.facing(_FEARED)
-    switches = [_switch(policy, rounds, form.growth_runs, seed) for rounds in form.switch_rounds]
-    for rounds, experiment in zip(form.switch_rounds, switches, strict=True):
+    switches = [
+        _switch(policy, rounds, preset.growth_runs, seed) for rounds in preset.switch_rounds
+    ]
+    for rounds, experiment in zip(preset.switch_rounds, switches, strict=True):
         promise = _promise(experiment, rounds)
         if promise.probability > 0:
             yield _promised(subject.label, experiment, rounds, promise)
     yield _proportional(
-        subject.label, "lower-bound-switch", form.switch_rounds, switches, "T = 3C", "regret"
+        subject.label, "lower-bound-switch", preset.switch_rounds, switches, "T = 3C", "regret"
     )
-    yield _hidden(subject.label, policy, form, seed)
+    yield _hidden(subject.label, policy, preset, seed)
 
 
-def ucb1_lower_bounds(form: Form, seed: int) -> Iterator[Claim]:
+def ucb1_lower_bounds(preset: Preset, seed: int) -> Iterator[Claim]:
     """Make the claims about the regret that the lower bounds force on UCB1."""
     policy = Ucb1()
-    switches = [_switch(policy, rounds, form.growth_runs, seed) for rounds in form.switch_rounds]
-    for rounds, experiment in zip(form.switch_rounds, switches, strict=True):
+    switches = [
+        _switch(policy, rounds, preset.growth_runs, seed) for rounds in preset.switch_rounds
+    ]
+    for rounds, experiment in zip(preset.switch_rounds, switches, strict=True):
         yield _clean(policy, experiment, rounds)
     yield _proportional(
-        policy.tag(), "lower-bound-switch", form.switch_rounds, switches, "T = 3C", "pseudo_regret"
+        policy.tag(),
+        "lower-bound-switch",
+        preset.switch_rounds,
+        switches,
+        "T = 3C",
+        "pseudo_regret",
     )
+    fooling = "zero-best-when-likely"
     fooled = [
-        make_experiment(
-            policy=policy,
-            environment=list(_MEANS),
-            adversary="zero-best-when-likely",
-            budget=budget,
-            horizon=_UCB1_HORIZON,
-            replications=form.growth_runs,
-            seed=seed,
-        )
+        experiment_on(policy, _MEANS, fooling, budget, _UCB1_HORIZON, preset.growth_runs, seed)
         for budget in _UCB1_BUDGETS
     ]
     length = f"T = {count(_UCB1_HORIZON)}"
-    yield _proportional(
-        policy.tag(), "zero-best-when-likely", _UCB1_BUDGETS, fooled, length, "regret"
-    )
-    yield _hidden(policy.tag(), policy, form, seed)
+    yield _proportional(policy.tag(), fooling, _UCB1_BUDGETS, fooled, length, "regret")
+    yield _hidden(policy.tag(), policy, preset, seed)
 
 
 def _switch(policy: Policy, rounds: int, runs: int, seed: int) -> Experiment:
@@ -95,17 +96,8 @@ def _switch(policy: Policy, rounds: int, runs: int, seed: int) -> Experiment:
     """
     horizon = 3 * rounds + 3
     epsilon = math.log(rounds) / math.log(horizon)
-    return make_experiment(
-        policy=policy,
-        environment=list(_MEANS),
-        adversary=LowerBoundSwitch(
-            epsilon=epsilon, epsilon_prime=(1 + epsilon) / 2, runs=_SEARCH_RUNS
-        ),
-        budget=rounds,
-        horizon=horizon,
-        replications=runs,
-        seed=seed,
-    )
+    attack = LowerBoundSwitch(epsilon=epsilon, epsilon_prime=(1 + epsilon) / 2, runs=_SEARCH_RUNS)
+    return experiment_on(policy, _MEANS, attack, rounds, horizon, runs, seed)
 
 
 def _promise(experiment: Experiment, rounds: int) -> ForcedRegret:
@@ -117,9 +109,6 @@ def _promise(experiment: Experiment, rounds: int) -> ForcedRegret:
 
 
 def _promised(label: str, experiment: Experiment, rounds: int, promise: ForcedRegret) -> Claim:
-    def judge(runs: Sequence[Runs], level: float) -> Judgement:
-        return rarely(runs[0].regret < promise.regret, 1 - promise.probability, level)
-
     setting = (
         f"{_instance('lower-bound-switch')} after C = {count(rounds)} of T = 3C rounds; promised "
         f"is a regret of {figure(promise.regret)} with probability {promise.probability:.3f}"
@@ -130,7 +119,7 @@ def _promised(label: str, experiment: Experiment, rounds: int, promise: ForcedRe
         setting,
         "probability of less regret, at most 1 minus the promise",
         (experiment,),
-        judge,
+        lambda runs, level: rarely(runs[0].regret < promise.regret, 1 - promise.probability, level),
         "Theorem 4",
     )
 
@@ -139,10 +128,6 @@ def _clean(policy: Policy, experiment: Experiment, rounds: int) -> Claim:
     """Claim regret before the switch, from UCB1's bound of 8 ln T/gap^2 + 1 + pi^2/3 bad plays."""
     plays = 8 * math.log(experiment.horizon) / _GAP**2 + 1 + math.pi**2 / 3
     promise = clean_switching_regret(_GAP, rounds, plays)
-
-    def judge(runs: Sequence[Runs], level: float) -> Judgement:
-        return mean_at_least(runs[0].pseudo_regret, promise, level)
-
     setting = (
         f"{_instance('lower-bound-switch')} after C = {count(rounds)} of T = 3C rounds; promised "
         f"is gap (C - 8 ln T/gap^2 - 4.3) = {figure(promise)}"
@@ -153,7 +138,7 @@ def _clean(policy: Policy, experiment: Experiment, rounds: int) -> Claim:
         setting,
         "mean pseudo-regret, at least the promise",
         (experiment,),
-        judge,
+        lambda runs, level: mean_at_least(runs[0].pseudo_regret, promise, level),
         "Theorem 4",
     )
 
@@ -183,21 +168,14 @@ def _proportional(
     )
 
 
-def _hidden(label: str, policy: Policy, form: Form, seed: int) -> Claim:
+def _hidden(label: str, policy: Policy, preset: Preset, seed: int) -> Claim:
     """Claim that the two instances between which the coin chooses together cost exactly C."""
+    rounds = _HIDDEN_ROUNDS
     experiments = tuple(
-        make_experiment(
-            policy=policy,
-            environment=means,
-            adversary="clean-objective",
-            budget=_HIDDEN_ROUNDS,
-            horizon=_HIDDEN_ROUNDS,
-            replications=form.runs,
-            seed=seed,
-        )
+        experiment_on(policy, means, "clean-objective", rounds, rounds, preset.runs, seed)
         for means in ([1.0, 0.0], [0.0, 1.0])
     )
-    expected = hidden_rounds_regret(_HIDDEN_ROUNDS)
+    expected = hidden_rounds_regret(rounds)
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
         first, second = (each.clean_regret for each in runs)
@@ -206,7 +184,7 @@ def _hidden(label: str, policy: Policy, form: Form, seed: int) -> Claim:
     return Claim(
         "hidden rounds force a clean regret of exactly C/2, whatever the learner does",
         label,
-        f"means 1, 0 or 0, 1 by a coin; clean-objective with C = T = {count(_HIDDEN_ROUNDS)}",
+        f"means 1, 0 or 0, 1 by a coin; clean-objective with C = T = {count(rounds)}",
         "probability that the two cases do not average C/2, at most 0",
         experiments,
         judge,

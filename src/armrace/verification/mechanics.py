@@ -17,12 +17,17 @@ from armrace.formatting import count
 from armrace.kernels.generics import Ticket
 from armrace.online import Learner
 from armrace.policies import Policy
-from armrace.simulation.experiment import make_experiment
 from armrace.statistics import Interval, clopper_pearson
-from armrace.verification.checks import Claim, Judgement, describe_means, never
-from armrace.verification.forms import Form
-from armrace.verification.guarantees import Subject
-from armrace.verification.rules import Rule, ends
+from armrace.verification.claims import (
+    Claim,
+    Judge,
+    Judgement,
+    Preset,
+    describe_means,
+    experiment_on,
+    never,
+)
+from armrace.verification.guarantees import PrescribedRace, Subject, ends
 from armrace.verification.runs import Books, Runs
 
 Bools = npt.NDArray[np.bool_]
@@ -41,30 +46,18 @@ _AGE = 7
 """Intervals other than the paper's may be one part in ``2^7`` old."""
 
 
-def mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
+def mechanics_claims(subject: Subject, preset: Preset, seed: int) -> Iterator[Claim]:
     """Make the claims about shares, turns, own rewards and deletions of a race."""
     policy = subject.facing(_TOLD)
-    rule = subject.guarantee.rule(policy, len(_EQUAL), form.path_rounds)
-    experiment = make_experiment(
-        policy=policy,
-        environment=list(_EQUAL),
-        adversary="none",
-        horizon=form.path_rounds,
-        replications=form.sampling_runs // _PART,
-        seed=seed,
-    )
-    setting = f"means 0.5, 0.5, 0.5; no attack; T = {count(form.path_rounds)}"
+    rounds, runs = preset.path_rounds, preset.sampling_runs // _PART
+    rule = subject.guarantee.rule(policy, len(_EQUAL), rounds)
+    experiment = experiment_on(policy, _EQUAL, "none", 0.0, rounds, runs, seed)
+    setting = f"means 0.5, 0.5, 0.5; no attack; T = {count(rounds)}"
 
     def claim(
-        text: str,
-        measure: str,
-        theorem: str,
-        judge: Callable[[Books, float], Judgement],
+        text: str, measure: str, theorem: str, judge: Callable[[Books, float], Judgement]
     ) -> Claim:
-        def judged(runs: Sequence[Runs], level: float) -> Judgement:
-            assert runs[0].books is not None  # races can be inspected
-            return judge(runs[0].books, level)
-
+        judged: Judge = lambda runs, level: judge(runs[0].layers, level)  # noqa: E731
         return Claim(text, subject.label, setting, measure, (experiment,), judged, theorem)
 
     if rule.share.size > 1:
@@ -72,7 +65,7 @@ def mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]
             "every layer gets its share of the rounds",
             "rounds of a layer, divided by its share of them, equal to 1",
             subject.guarantee.thinning,
-            lambda books, level: share_judgement(rule, books, form.path_rounds, level),
+            lambda books, level: share_judgement(rule, books, rounds, level),
         )
     yield claim(
         "each active arm has a turn in every (1 + lead) K moves of a layer",
@@ -86,10 +79,10 @@ def mechanics_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]
         "Fact 1",
         lambda books, level: never((books.pulls != books.assigned).any(axis=(1, 2)), level),
     )
-    yield from _replay_claims(subject, policy, form, seed)
+    yield from _replay_claims(subject, policy, preset, seed)
 
 
-def share_judgement(rule: Rule, books: Books, rounds: int, level: float) -> Judgement:
+def share_judgement(rule: PrescribedRace, books: Books, rounds: int, level: float) -> Judgement:
     """Judge shares by an exact binomial test for each layer, at a joint level; show the worst."""
     plays = books.assigned.sum(axis=2)
     layers = plays.shape[1]
@@ -105,7 +98,7 @@ def share_judgement(rule: Rule, books: Books, rounds: int, level: float) -> Judg
     return Judgement(len(plays), wrong, interval, 1.0, off <= 0)
 
 
-def _misses_turns(rule: Rule, books: Books) -> Bools:
+def _misses_turns(rule: PrescribedRace, books: Books) -> Bools:
     """Find runs with unequal turns, by the final counts in layers that have all their arms."""
     moves = books.assigned.sum(axis=2)
     least = moves // ((1 + rule.lead) * books.assigned.shape[2])
@@ -113,7 +106,7 @@ def _misses_turns(rule: Rule, books: Books) -> Bools:
     return np.asarray(((books.assigned.min(axis=2) < least) & whole).any(axis=1))
 
 
-class Deletion(NamedTuple):
+class ArmDeletion(NamedTuple):
     """The round in which an arm was deleted from a layer, and by which layer."""
 
     layer: int
@@ -130,7 +123,7 @@ class Records(NamedTuple):
     lower: Floats
     """Ends of the intervals, of all arms with a reward, at the end of the run."""
     upper: Floats
-    deletions: set[Deletion]
+    deletions: set[ArmDeletion]
 
 
 class FarRun(NamedTuple):
@@ -172,20 +165,22 @@ def play_far(policy: Policy, rounds: int, seed: int) -> FarRun:
     rows = [(v.pulls, v.pulls * (v.mean or 0), v.lower or 0, v.upper or 0) for v in views]
     pulls, sums, lower, upper = np.array(rows).T.reshape(4, -1, len(MEANS))
     gone = {
-        Deletion(view.layer, view.arm, view.eliminated_at, view.eliminated_by)
+        ArmDeletion(view.layer, view.arm, view.eliminated_at, view.eliminated_by)
         for view in views
         if view.eliminated_at is not None and view.eliminated_by is not None
     }
     return FarRun(tickets, rewards, Records(pulls, sums, lower, upper, gone), learner.state)
 
 
-def _replay_claims(subject: Subject, policy: Policy, form: Form, seed: int) -> Iterator[Claim]:
+def _replay_claims(subject: Subject, policy: Policy, preset: Preset, seed: int) -> Iterator[Claim]:
     """Claim that records and deletions are those that the prescribed rule gives for the plays."""
-    rule = subject.guarantee.rule(policy, len(MEANS), form.path_rounds)
+    rule = subject.guarantee.rule(policy, len(MEANS), preset.path_rounds)
 
     @cache
     def replays() -> list[tuple[Records, Records]]:
-        runs = [play_far(policy, form.path_rounds, seed + run) for run in range(form.replayed_runs)]
+        runs = [
+            play_far(policy, preset.path_rounds, seed + run) for run in range(preset.replayed_runs)
+        ]
         return [
             (run.records, prescribed_records(rule, run.plays, run.rewards, len(MEANS)))
             for run in runs
@@ -216,19 +211,19 @@ def _replay_claims(subject: Subject, policy: Policy, form: Form, seed: int) -> I
         ),
     ):
         yield Claim(
-            claim, subject.label, far_setting(form), measure, (), exactly(differing), theorem
+            claim, subject.label, far_setting(preset), measure, (), exactly(differing), theorem
         )
 
 
-def far_setting(form: Form) -> str:
+def far_setting(preset: Preset) -> str:
     """Describe the runs of :func:`play_far`."""
-    length = f"T = {count(form.path_rounds)}; {form.replayed_runs} runs"
+    length = f"T = {count(preset.path_rounds)}; {preset.replayed_runs} runs"
     return f"{describe_means(MEANS)}; no attack; {length}"
 
 
 def exactly(
     differing: Callable[[], Iterable[tuple[int, int]]],
-) -> Callable[[Sequence[Runs], float], Judgement]:
+) -> Judge:
     """Return the judge of things of which none may differ."""
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
@@ -240,7 +235,7 @@ def exactly(
 
 
 def prescribed_records(
-    rule: Rule, plays: Sequence[tuple[int, int]], rewards: Sequence[float], arms: int
+    rule: PrescribedRace, plays: Sequence[tuple[int, int]], rewards: Sequence[float], arms: int
 ) -> Records:
     """Return the records and deletions of a race with this rule if its layers make these plays.
 
@@ -273,7 +268,7 @@ def prescribed_records(
                 for faster in range(layer + 1):
                     if active[faster, other]:
                         active[faster, other] = False
-                        found.add(Deletion(faster, int(other), number, layer))
+                        found.add(ArmDeletion(faster, int(other), number, layer))
     for layer, arm in np.ndindex(layers, arms):
         used = slice(layer, None) if rule.pooled else slice(layer, layer + 1)
         seen = pulls[used, arm].sum()

@@ -26,8 +26,7 @@ from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.simulation.reference import play_reference
 from armrace.simulation.replication import Parts
 from armrace.statistics import Interval
-from armrace.verification.checks import Claim, Judgement, describe_means
-from armrace.verification.forms import Form, windows
+from armrace.verification.claims import Claim, Judgement, Preset, describe_means, windows
 from armrace.verification.runs import Runs, play_rounds, witnessed_parts
 
 _MEANS = (0.6, 0.5, 0.4)
@@ -74,10 +73,10 @@ def telltale_observe(state: TelltaleState, round: int, arm: int, reward: float) 
     state.told[0] = state.told[0] / 2 + 0.3 * (arm + 1) + reward
 
 
-def protocol_claims(label: str, policy: Policy, form: Form, seed: int) -> Iterator[Claim]:
+def protocol_claims(label: str, policy: Policy, preset: Preset, seed: int) -> Iterator[Claim]:
     """Make the claims about the rounds that the engine plays with a policy."""
-    places = windows(form.path_rounds, form.windows, _LENGTH, seed)
-    lasting = _experiment(policy, form, seed)
+    places = windows(preset.path_rounds, preset.windows, _LENGTH, seed)
+    lasting = _experiment(policy, preset, seed)
     # A budget that ends within the last window; where less is charged, half ends before it.
     budget = _STEP * (places[-1].start + _LENGTH // 2)
     ending = msgspec.structs.replace(lasting, budget=budget)
@@ -85,7 +84,7 @@ def protocol_claims(label: str, policy: Policy, form: Form, seed: int) -> Iterat
     cases = [(each, window) for each in (lasting, seen) for window in places]
     cases.append((ending, places[-1]))
     setting = (
-        f"{describe_means(_MEANS)}; all rewards changed a little; T = {count(form.path_rounds)}"
+        f"{describe_means(_MEANS)}; all rewards changed a little; T = {count(preset.path_rounds)}"
     )
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
@@ -105,13 +104,13 @@ def protocol_claims(label: str, policy: Policy, form: Form, seed: int) -> Iterat
     )
 
 
-def _experiment(policy: Policy, form: Form, seed: int) -> Experiment:
+def _experiment(policy: Policy, preset: Preset, seed: int) -> Experiment:
     return make_experiment(
         policy=policy,
         environment=list(_MEANS),
         adversary=Telltale(),
-        budget=float(form.path_rounds),
-        horizon=form.path_rounds,
+        budget=float(preset.path_rounds),
+        horizon=preset.path_rounds,
         replications=1,
         seed=seed,
         engine="plain",

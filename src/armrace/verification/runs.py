@@ -1,4 +1,4 @@
-"""What is kept of a run to judge claims: the ledger's totals and the layers' own records."""
+"""What is kept of a run to judge claims: totals, the records of layers, and missed intervals."""
 
 from __future__ import annotations
 
@@ -8,14 +8,51 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.kernels.dispatch import implement
 from armrace.kernels.engine import CheckpointRecord, make_record
+from armrace.kernels.generics import NO_LAYER, Ticket, assign, choose, distribution, forwards, learn
 from armrace.policies import ArmView
 from armrace.policies.guarded import GuardState
-from armrace.policies.races.race import Race
+from armrace.policies.races.intervals import PAPER
+from armrace.policies.races.race import Race, cell_of, evidence, interval
 from armrace.randomness import reward_place
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import Parts, make_parts, play_out
-from armrace.verification.coverage_probe import make_witnessed_guard, make_witnessed_race
+
+
+@forwards(distribution, choose, assign)
+class Witnessed(NamedTuple):
+    """A race or a guard, the true means, and which layers' intervals have missed them.
+
+    It plays exactly like the state within it. After every reward it also records in which layers
+    the interval of an active arm misses the true mean of the arm.
+    """
+
+    inner: Any
+    race: Race
+    """The race itself, or that of the guard."""
+    means: npt.NDArray[np.float64]
+    missed: npt.NDArray[np.bool_]
+    """Whether a layer ever had an interval that missed its mean."""
+
+
+@implement(learn, Witnessed)
+def witnessed_learn(state: Witnessed, ticket: Ticket, reward: float) -> None:
+    learn(state.inner, ticket, reward)
+    if ticket.layer == NO_LAYER:
+        return
+    race, means = state.race, state.means
+    arm, mean = ticket.arm, means[ticket.arm]
+    fastest = 0 if race.pooled[0] else ticket.layer
+    for layer in range(fastest, ticket.layer + 1):
+        cell = cell_of(race, layer, arm)
+        if cell.active:
+            low, high = cell.lower, cell.upper
+            if race.rule.kind[0] == PAPER:  # a patient race has not recomputed these ends
+                low, high = interval(race, layer, *evidence(race, layer, arm))
+            if low > mean or high < mean:
+                state.missed[layer] = True
+
 
 Floats = npt.NDArray[np.float64]
 
@@ -53,6 +90,12 @@ class Runs(NamedTuple):
     """Whether a layer's interval ever missed a mean; known for plain races and guards."""
     books: Books | None
     """None if the policy cannot be inspected."""
+
+    @property
+    def layers(self) -> Books:
+        """The records of a race or a guard, which can be inspected."""
+        assert self.books is not None
+        return self.books
 
 
 def examine(
@@ -120,11 +163,15 @@ def examine_window(experiment: Experiment, replication: int, before: int, rounds
 
 def _with_witness(parts: Parts) -> Parts:
     """Wrap a race or a guard so that its intervals are compared with the true means."""
-    if isinstance(parts.policy, Race) and parts.leap is None:
-        return parts._replace(policy=make_witnessed_race(parts.policy, parts.means))
-    if isinstance(parts.policy, GuardState):
-        return parts._replace(policy=make_witnessed_guard(parts.policy, parts.means))
-    return parts
+    inner = parts.policy
+    if isinstance(inner, GuardState):
+        race = inner.race
+    elif isinstance(inner, Race) and parts.leap is None:
+        race = inner
+    else:
+        return parts
+    missed = np.zeros(race.share.size, dtype=np.bool_)
+    return parts._replace(policy=Witnessed(inner, race, parts.means.copy(), missed))
 
 
 def gather(runs: Sequence[Runs]) -> Runs:

@@ -1,8 +1,13 @@
-"""How much of ``delta`` a race actually spends, computed from its running state and intervals.
+"""How much of ``delta`` a race spends, and the martingales behind the events of its proof.
 
 A theorem divides ``delta`` among events. A race that runs with smaller log terms or allowances than
 prescribed spends more, but its regret hardly changes, so that regret does not reveal it. Therefore
 the failure probability of each event is derived from the running state and compared with its part.
+
+Failures are so rare that counting them shows little: a race whose layers meet 50% more corruption
+than they should still stays within its allowance in nearly every run. The exponential martingales
+of the proofs have a mean of exactly 1 from any round on, and a few thousand short windows at random
+places reveal a deviation.
 """
 
 from __future__ import annotations
@@ -15,14 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.formatting import count
-from armrace.simulation.experiment import make_experiment
+from armrace.simulation.experiment import Experiment
 from armrace.statistics import Interval
+from armrace.statistics.bounded_means import betting_interval
 from armrace.theory import allowance_failure
-from armrace.verification.checks import Claim, Judgement, describe_means
-from armrace.verification.forms import Form
-from armrace.verification.guarantees import Subject
-from armrace.verification.rules import AT_ALL_TIMES, Rule, used_share
-from armrace.verification.runs import Books, Runs
+from armrace.verification.claims import Claim, Judgement, Preset, describe_means, experiment_on
+from armrace.verification.guarantees import AT_ALL_TIMES, PrescribedRace, Subject, used_share
+from armrace.verification.runs import Books, Met, Runs, examine_window
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,7 +36,7 @@ _ROUNDING = 1 + 1e-6
 _MEASURE = "failure probability spent, at most its part of delta"
 
 
-def spending_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
+def spending_claims(subject: Subject, preset: Preset, seed: int) -> Iterator[Claim]:
     """Make the claims about what the intervals and allowances of a race spend of ``delta``."""
     policy, names = subject.facing(TOLD), subject.guarantee
     rule = subject.guarantee.rule(policy, ARMS, HORIZON)
@@ -59,7 +63,7 @@ def spending_claims(subject: Subject, form: Form, seed: int) -> Iterator[Claim]:
         names.thinning if names.subsampled else names.survival,
     )
     if rule.kind != "bernstein":  # Bernstein's tail bound has no exact inverse
-        yield _computed(subject, policy, rule, form, seed)
+        yield _computed(subject, policy, rule, preset, seed)
 
 
 def running_race(state: Any) -> Any:
@@ -126,23 +130,17 @@ def _exact(
     return Claim(claim, subject.label, setting, _MEASURE, (), judge, theorem)
 
 
-def _computed(subject: Subject, policy: Any, rule: Rule, form: Form, seed: int) -> Claim:
-    experiment = make_experiment(
-        policy=policy,
-        environment=list(_MEANS),
-        adversary="none",
-        horizon=HORIZON,
-        replications=form.computed_runs,
-        seed=seed,
-    )
+def _computed(
+    subject: Subject, policy: Any, rule: PrescribedRace, preset: Preset, seed: int
+) -> Claim:
+    experiment = experiment_on(policy, _MEANS, "none", 0.0, HORIZON, preset.computed_runs, seed)
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
-        books = runs[0].books
-        assert books is not None  # races can be inspected
+        books = runs[0].layers
         each = np.array(
             [
                 computed_intervals_spend(rule, Books(*(field[run] for field in books)), HORIZON)
-                for run in range(form.computed_runs)
+                for run in range(preset.computed_runs)
             ]
         )
         over = each > rule.intervals_part * _ROUNDING
@@ -160,7 +158,7 @@ def _computed(subject: Subject, policy: Any, rule: Rule, form: Form, seed: int) 
     )
 
 
-def computed_intervals_spend(rule: Rule, books: Books, horizon: int) -> float:
+def computed_intervals_spend(rule: PrescribedRace, books: Books, horizon: int) -> float:
     """Return what the intervals of one run spend, from their ends and the rewards behind them.
 
     The rewards' sum is moved by the *prescribed* allowance first. How improbable it then is that
@@ -216,3 +214,137 @@ def log_beta(a: Floats, b: Floats) -> Floats:
 
 def _delta(policy: Any) -> float:
     return float(policy.delta)
+
+
+_CORRUPTED_ROUNDS = 64
+_RATE = 0.5
+"""The exponent: small, so that the martingale has a small variance and a few per cent show."""
+_REWARDED_ROUNDS = 32
+_MEAN = 0.5
+_TOP = 20.0
+"""Martingales are capped here, which can only lower their means."""
+_MARTINGALE_MEASURE = f"mean of the martingale, capped at {_TOP:g}, at most 1"
+
+
+def martingale_claims(subject: Subject, preset: Preset, seed: int) -> Iterator[Claim]:
+    """Claim that the martingales of the corruption met and of the clean rewards have mean 1."""
+    if subject.guarantee.subsampled:
+        yield _corruption_claim(subject, preset, seed)
+    yield _reward_claim(subject, preset, seed)
+
+
+def _corruption_claim(subject: Subject, preset: Preset, seed: int) -> Claim:
+    """Claim mean 1 where every round is corrupted by 1, so a layer meets its number of rounds."""
+    budget = float(_CORRUPTED_ROUNDS)
+    experiment = _experiment(subject, (1.0, 0.0), "swap-best", budget, preset, seed)
+    rule = _rule(subject, experiment)
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        met = _windows(experiment, _CORRUPTED_ROUNDS)
+        forged = np.abs(met.sums - met.pulls * np.array([1.0, 0.0])).sum(axis=2)
+        most = np.maximum(forged, met.corruption)
+        return _worst(corruption_martingale(rule, most, _CORRUPTED_ROUNDS, _RATE), level)
+
+    return Claim(
+        "the corruption that a layer meets grows no faster than its share allows",
+        subject.label,
+        f"means 1, 0; both swapped in C = {_CORRUPTED_ROUNDS} rounds, {_place(preset)}; every "
+        f"layer's exp(Z/2) / (1 + q (sqrt(e) - 1))^C",
+        _MARTINGALE_MEASURE,
+        (),
+        judge,
+        subject.guarantee.thinning,
+    )
+
+
+def corruption_martingale(rule: PrescribedRace, met: Floats, corrupted: int, rate: float) -> Floats:
+    """``exp(rate Z) / (1 + q (e^rate - 1))^C`` of each layer; a row for each run.
+
+    ``met`` is the corruption that each layer met by itself in ``corrupted`` rounds with a
+    corruption of 1. The mean is exactly 1 if each layer gets its share of the rounds and nothing
+    else.
+    """
+    together = np.cumsum(met[:, ::-1], axis=1)[:, ::-1] if rule.pooled else met
+    growth = np.log1p(rule.used_share * math.expm1(rate))
+    return np.asarray(np.exp(rate * together - corrupted * growth))
+
+
+def _reward_claim(subject: Subject, preset: Preset, seed: int) -> Claim:
+    experiment = _experiment(subject, (_MEAN, _MEAN), "none", 0.0, preset, seed)
+    rule = _rule(subject, experiment)
+
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        met = _windows(experiment, _REWARDED_ROUNDS)
+        return _worst(reward_martingale(rule, met, _MEAN).mean(axis=2), level)
+
+    name = {"kl-jeffreys": "Jeffreys' mixture", "kl-mixture": "the uniform mixture"}
+    return Claim(
+        "clean rewards of a layer are independent draws in the order of play",
+        subject.label,
+        f"{describe_means([_MEAN, _MEAN])}; no attack; {_REWARDED_ROUNDS} rounds, "
+        f"{_place(preset)}; {name.get(rule.kind, 'an exponential')} of every layer's rewards in "
+        f"them",
+        _MARTINGALE_MEASURE,
+        (),
+        judge,
+        "Fact 1",
+    )
+
+
+def reward_martingale(rule: PrescribedRace, met: Met, mean: float) -> Floats:
+    """The martingale behind the intervals of each layer and arm, on rewards of 0 and 1.
+
+    For mixtures, the mixture itself. Otherwise ``exp(rate (S - n mean))`` divided by its exact
+    mean for Bernoulli rewards, of which Hoeffding's ``exp(rate^2 n/8)`` is an upper bound.
+    """
+    pulls, sums = met.pulls, met.sums
+    if rule.pooled:
+        pulls, sums = (np.cumsum(x[:, ::-1], axis=1)[:, ::-1] for x in (pulls, sums))
+    if rule.kind in ("kl-jeffreys", "kl-mixture"):
+        prior = 0.5 if rule.kind == "kl-jeffreys" else 1.0
+        normal = 2 * math.lgamma(prior) - math.lgamma(2 * prior)
+        mixed = log_beta(sums + prior, pulls - sums + prior) - normal
+        truth = sums * math.log(mean) + (pulls - sums) * math.log1p(-mean)
+        return np.asarray(np.exp(mixed - truth))
+    return np.asarray(np.exp(sums * _RATE - pulls * math.log1p(mean * math.expm1(_RATE))))
+
+
+def _worst(values: Floats, level: float) -> Judgement:
+    """Judge the layer whose mean is most clearly too large, at a level for all layers jointly."""
+    capped = np.minimum(values, _TOP)
+    layers = capped.shape[1]
+    intervals = [
+        betting_interval(capped[:, layer], _TOP, level / layers) for layer in range(layers)
+    ]
+    layer = int(np.argmax([interval.low for interval in intervals]))
+    over = int((capped[:, layer] > 1).sum())
+    return Judgement(len(values), over, intervals[layer], 1.0, intervals[layer].low <= 1)
+
+
+def _windows(experiment: Experiment, rounds: int) -> Met:
+    """Play a window of each run, at places that are spread over all sizes up to the horizon."""
+    places = np.random.default_rng(experiment.seed).random(experiment.replications)
+    before = ((experiment.horizon - rounds + 1) ** places - 1).astype(int).tolist()
+    met = [examine_window(experiment, run, each, rounds) for run, each in enumerate(before)]
+    return Met(*(np.array(column) for column in zip(*met, strict=True)))
+
+
+def _place(preset: Preset) -> str:
+    return f"after a random number of others up to T = {count(preset.path_rounds)}"
+
+
+def _experiment(
+    subject: Subject,
+    means: Sequence[float],
+    attack: str,
+    budget: float,
+    preset: Preset,
+    seed: int,
+) -> Experiment:
+    rounds, runs = preset.path_rounds, preset.martingale_runs
+    return experiment_on(subject.facing(8.0), means, attack, budget, rounds, runs, seed)
+
+
+def _rule(subject: Subject, experiment: Experiment) -> PrescribedRace:
+    policy: Any = experiment.policy
+    return subject.guarantee.rule(policy, 2, experiment.horizon)

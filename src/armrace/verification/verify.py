@@ -19,16 +19,7 @@ from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import Progress, progress_bar
 from armrace.simulation.replication import LONGEST_PLAYED_BY_DEFAULT
 from armrace.specification import is_list
-from armrace.verification.asymptotics import (
-    RACES_THAT_LEAP,
-    Curve,
-    Series,
-    asymptotic_claims,
-    asymptotic_series,
-    draw_up,
-)
-from armrace.verification.checks import Check, Claim
-from armrace.verification.forms import FULL, QUICK, Form
+from armrace.verification.claims import FULL, QUICK, Check, Claim, Preset
 from armrace.verification.guarantees import (
     CHECKED,
     CHECKED_AT_LENGTH,
@@ -46,14 +37,21 @@ from armrace.verification.leader_guarantees import (
     find_leader,
 )
 from armrace.verification.leaders import leader_claims
-from armrace.verification.lemmas import lemma_claims
 from armrace.verification.lower_bounds import race_lower_bounds, ucb1_lower_bounds
-from armrace.verification.martingales import martingale_claims
 from armrace.verification.mechanics import mechanics_claims
 from armrace.verification.protocol import protocol_claims
-from armrace.verification.regrets import regret_claims
 from armrace.verification.runs import Runs, examine, gather, witnessed_parts
-from armrace.verification.spending import spending_claims
+from armrace.verification.spending import martingale_claims, spending_claims
+from armrace.verification.theorems import (
+    RACES_THAT_LEAP,
+    Curve,
+    GrowthSeries,
+    asymptotic_claims,
+    asymptotic_series,
+    draw_up,
+    lemma_claims,
+    regret_claims,
+)
 
 Descriptions = Sequence[Policy | str | Mapping[str, Any]]
 Policies = Descriptions | None
@@ -129,10 +127,10 @@ def verify(
     Returns:
         The checks with their verdicts, and the growth curves of the asymptotic form.
     """
-    form = QUICK if quick else FULL
-    series = _make_series(policies, form, seed) if asymptotic else []
+    preset = QUICK if quick else FULL
+    series = _make_series(policies, preset, seed) if asymptotic else []
     growth = [claim for each in series for claim in asymptotic_claims(each)]
-    claims = growth if asymptotic else make_claims(policies, form, seed)
+    claims = growth if asymptotic else make_claims(policies, preset, seed)
     with running_executor(executor, workers) as running:
         played = _play(claims, running, workers, progress)
     named = None if policies is None else [_plain(policy) for policy in policies]
@@ -150,12 +148,12 @@ def _plain(policy: Policy | str | Mapping[str, Any]) -> Any:
     return policy.to_builtins() if isinstance(policy, Policy) else policy
 
 
-def _make_series(policies: Policies, form: Form, seed: int) -> list[Series]:
+def _make_series(policies: Policies, preset: Preset, seed: int) -> list[GrowthSeries]:
     """Return the runs of growing length and corruption of each race."""
     return [
         each
         for race in _listed(policies, RACES_THAT_LEAP)
-        for each in asymptotic_series(make_subject(race), form.asymptotic_runs, seed)
+        for each in asymptotic_series(make_subject(race), preset.asymptotic_runs, seed)
     ]
 
 
@@ -185,11 +183,11 @@ def make_subjects(policies: Policies, usual: Descriptions) -> list[Subject | Lea
     return found
 
 
-def make_claims(policies: Policies, form: Form, seed: int) -> list[Claim]:
+def make_claims(policies: Policies, preset: Preset, seed: int) -> list[Claim]:
     """Make all claims to be checked, lemmas first."""
     quick = (*CHECKED, *CHECKED_LEADERS)
     full = (*CHECKED_AT_LENGTH, *CHECKED_LEADERS_AT_LENGTH)
-    subjects = make_subjects(policies, quick if form is QUICK else full)
+    subjects = make_subjects(policies, quick if preset is QUICK else full)
     leaders = [subject for subject in subjects if isinstance(subject, LeaderSubject)]
     layered = [subject for subject in subjects if isinstance(subject, Subject)]
     guards = [subject for subject in layered if isinstance(subject.policy, Guarded)]
@@ -198,24 +196,24 @@ def make_claims(policies: Policies, form: Form, seed: int) -> list[Claim]:
     claims = [
         claim
         for subject in subjects
-        for claim in protocol_claims(subject.label, _facing(subject), form, seed)
+        for claim in protocol_claims(subject.label, _facing(subject), preset, seed)
     ]
     claims += [
         claim
         for family in (*of_all, regret_claims, race_lower_bounds)
         for subject in races
-        for claim in family(subject, form, seed)
+        for claim in family(subject, preset, seed)
     ]
     claims += [
         claim
         for family in (*of_all, guard_claims)
         for subject in guards
-        for claim in family(subject, form.of_guards(), seed)
+        for claim in family(subject, preset.of_guards(), seed)
     ]
     claims += [
-        claim for leader in leaders for claim in leader_claims(leader, form.of_leaders(), seed)
+        claim for leader in leaders for claim in leader_claims(leader, preset.of_leaders(), seed)
     ]
-    return claims if policies is not None else [*claims, *ucb1_lower_bounds(form, seed)]
+    return claims if policies is not None else [*claims, *ucb1_lower_bounds(preset, seed)]
 
 
 def _facing(subject: Subject | LeaderSubject) -> Policy:
