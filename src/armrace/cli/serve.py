@@ -112,7 +112,7 @@ TrustedProxies = Annotated[
 ]
 
 
-class Settings(NamedTuple):
+class ServeOptions(NamedTuple):
     """The settings that a file may give too, as text."""
 
     store: Place = None
@@ -153,7 +153,7 @@ DemoSpeed = Annotated[
 @expanded
 def serve(
     *,
-    settings: Settings,
+    settings: ServeOptions,
     open: Open = False,
     config: Config = None,
     demo: Demo = False,
@@ -192,7 +192,7 @@ def _read(config: str | None) -> dict[str, Any]:
         raise InvalidParameter(f"cannot read {config}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidParameter(f"{config} is not a TOML file: {error}.") from None
-    unknown = sorted(found.keys() - set(Settings._fields))
+    unknown = sorted(found.keys() - set(ServeOptions._fields))
     if unknown:
         raise InvalidParameter(f"{config} has the unknown setting {unknown[0]!r}.")
     return found
