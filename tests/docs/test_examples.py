@@ -182,7 +182,7 @@ def test_commands_run(
 def test_commands_are_found_in_readme_and_guide() -> None:
     assert RUNNABLE["armrace compare"] == PAGES[0]
     assert WORKED_EXAMPLE in IN_A_PROCESS.values()
-    assert len(RUNNABLE) > 15
+    assert len(RUNNABLE) >= 15
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
