@@ -167,7 +167,7 @@ def test_every_answer_is_described_with_its_fields(site: Path) -> None:
     described = set(re.findall(r'id="armrace_client\.answers\.([\w.]+)"', page))
     schemas = make_document("")["components"]["schemas"]
     bodies = {f"{each.kind.__name__}Body" for each in ENDPOINTS}
-    for name in schemas.keys() - bodies - {"Problem", "Reward", "Visit", "LeasedVisit"}:
+    for name in schemas.keys() - bodies - {"Refusal", "Reward", "Visit", "LeasedVisit"}:
         for field in schemas[name]["properties"]:
             assert f"{name}.{field}" in described
 
