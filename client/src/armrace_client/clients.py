@@ -205,11 +205,6 @@ class _Connection(Generic[H]):
             base_url=self._address, headers=headers, timeout=timeout, transport=transport
         )
 
-    def _conversation(
-        self, operation: Operation[Any]
-    ) -> Generator[_Request | float, _Outcome, Any]:
-        return _converse(self._address, operation, self._timeout, self._retries)
-
 
 class Client(_Connection[httpx2.Client], Calls):
     """A client that waits for answers. Requests that get none are sent again, without harm.
@@ -240,7 +235,8 @@ class Client(_Connection[httpx2.Client], Calls):
         self._http.close()
 
     def _send(self, operation: Operation[Any], pick: Callable[[Any], Any] | None = None) -> Any:
-        conversation, outcome = self._conversation(operation), None
+        conversation = _converse(self._address, operation, self._timeout, self._retries)
+        outcome = None
         while True:
             try:
                 step = conversation.send(outcome)
@@ -301,7 +297,8 @@ class AsyncClient(_Connection[httpx2.AsyncClient], AwaitedCalls):
     async def _send(
         self, operation: Operation[Any], pick: Callable[[Any], Any] | None = None
     ) -> Any:
-        conversation, outcome = self._conversation(operation), None
+        conversation = _converse(self._address, operation, self._timeout, self._retries)
+        outcome = None
         while True:
             try:
                 step = conversation.send(outcome)
