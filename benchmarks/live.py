@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from armrace.online import Learner
+from armrace.learner import Learner
 from benchmarks.figures import Figure
 
 __all__ = ["batch_microseconds", "learner_microseconds", "live"]

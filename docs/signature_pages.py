@@ -7,7 +7,7 @@ from typing import Any
 
 import armrace
 import armrace_client
-from armrace import forensics, offline, online, planning, service, verification
+from armrace import audit, learner, offline, planning, service, verification
 
 _LAST_IN_SEARCH = "---\nsearch:\n  boost: 0.3\n---\n"
 _SIGNATURES = """# Signatures
@@ -25,8 +25,8 @@ SHOWN: dict[str, tuple[Any, ...]] = {
     ),
     "The red team": (armrace.redteam, armrace.Verdict),
     "Logs of other systems": (offline.open_log, offline.Log, offline.replay, offline.Replay),
-    "Live use": (online.Learner,),
-    "Audits": (forensics.audit, forensics.Audit),
+    "Live use": (learner.Learner,),
+    "Audits": (audit.audit, audit.Audit),
     "The service": (
         armrace.open,
         service.Service,

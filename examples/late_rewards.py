@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import random
 
-from armrace.online import Learner
+from armrace.learner import Learner
 from armrace.policies import RECOMMENDED
 
 ARMS = ["red", "green", "blue"]

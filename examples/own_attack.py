@@ -8,7 +8,7 @@ from __future__ import annotations
 from evening_bots import EveningBots
 
 import armrace
-from armrace.checking import check_adversary
+from armrace.testing import check_adversary
 
 SETTING = {"environment": [0.6, 0.5, 0.4], "horizon": 20_000}
 

@@ -23,7 +23,7 @@ LONGEST = (
     "tests/docs/test_examples.py",
     "tests/reports",
     "tests/docs/test_cluster.py",
-    "tests/checking/test_contracts.py",
+    "tests/testing/test_contracts.py",
     "tests/policies/test_other_parameters.py",
     "tests/simulation/test_compilation.py",
     "tests/verification",

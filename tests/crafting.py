@@ -15,12 +15,12 @@ from contextlib import suppress
 import msgspec
 import numpy as np
 
+from armrace.audit import watch
 from armrace.errors import DamagedFile
-from armrace.forensics import watch
 from armrace.kernels.generics import assign, choose, decide, distribution, learn
 from armrace.kernels.live import BadTicket, fitting
 from armrace.kernels.states import lasting_arrays, unsafe_array
-from armrace.online import Learner
+from armrace.learner import Learner
 from armrace.policies import POLICIES
 from armrace.randomness import Purpose, stream_for
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from armrace.kernels.streams import uniform
-from armrace.online import Learner
+from armrace.learner import Learner
 from armrace.randomness import Purpose, stream_for
 
 

@@ -16,8 +16,8 @@ from armrace.catalogue import Catalogue, discover
 from armrace.environments import ENVIRONMENTS, Environment
 from armrace.environments.laws import Bernoulli
 from armrace.errors import InvalidParameter, UnknownName
+from armrace.learner import Learner
 from armrace.limits import Limits
-from armrace.online import Learner
 from armrace.policies import POLICIES, Policy
 from armrace.policies.ucb1 import Ucb1
 from armrace.specification import Specification, display_name

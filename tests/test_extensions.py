@@ -104,7 +104,7 @@ class Machine:
 
 
 PREPARATION = """
-import armrace.cli.compare, armrace.cli.main, armrace.online, armrace.reports.comparison
+import armrace.cli.compare, armrace.cli.main, armrace.learner, armrace.reports.comparison
 import armrace.simulation.simulate, matplotlib.figure, matplotlib.style, rich.console, rich.table
 """
 PROGRAM = "import sys; sys.path.remove(''); from armrace.cli.main import main; main()"
@@ -169,7 +169,7 @@ def test_an_entry_point_is_first_class(extended: Machine) -> None:
 
 WRITE_BY_NAME = """
 import armrace
-from armrace.online import Learner
+from armrace.learner import Learner
 given = dict(adversary="added-attack", budget=5, horizon=60, replications=2)
 paid = {"name": "added-environment", "means": [0.9, 0.5]}
 armrace.simulate("added-policy", paid, **given).save("kept.parquet")
@@ -178,7 +178,7 @@ open("snapshot.json", "w").write(learner.snapshot().to_json().decode())
 """
 READ_BY_NAME = """
 import armrace
-from armrace.online import Learner
+from armrace.learner import Learner
 result = armrace.load("kept.parquet")
 print(result)
 parts = [result.spec[part]["name"] for part in ("policy", "adversary", "environment")]
@@ -251,7 +251,7 @@ def test_a_folder_of_results_is_read_back_by_another_process(alone: Machine) -> 
 
 READ_BACK = """
 import armrace
-from armrace.online import Learner
+from armrace.learner import Learner
 result = armrace.load("kept.parquet")
 print(result)
 again = armrace.simulate(**result.spec)
@@ -260,7 +260,7 @@ print(Learner.restore(open("snapshot.json").read()).policy)
 """
 WRITE = """
 import armrace
-from armrace.online import Learner
+from armrace.learner import Learner
 from own import Own, Paid, Struck
 armrace.register(Own)
 result = armrace.simulate("own-policy", Paid(means=(0.9, 0.5)), Struck(), budget=5, horizon=60,

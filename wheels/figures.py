@@ -12,7 +12,7 @@ from typing import Any
 
 from armrace import ADVERSARIES, POLICIES, simulate
 from armrace.errors import InvalidParameter
-from armrace.online import Learner
+from armrace.learner import Learner
 
 MEANS = [0.6, 0.5, 0.3]
 LONG = 10**7 + 1

@@ -14,7 +14,7 @@ import sys
 import numpy as np
 
 from armrace.kernels.generics import Ticket
-from armrace.online import Learner
+from armrace.learner import Learner
 from armrace_client.leases import integer_weights
 
 __all__ = ["regret_of_batches", "regret_of_leases"]

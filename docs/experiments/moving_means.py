@@ -16,7 +16,7 @@ import numpy as np
 
 import armrace
 from armrace.extending import assign, choose, learn
-from armrace.online import Learner
+from armrace.learner import Learner
 from armrace.randomness import Purpose, stream_for
 
 HORIZON, QUICK_HORIZON = 100_000, 10_000

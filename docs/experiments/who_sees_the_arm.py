@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
-from armrace.online import Learner
+from armrace.learner import Learner
 
 MEANS = (0.9, 0.8)
 BEST, WORSE = 0, 1

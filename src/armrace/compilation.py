@@ -7,8 +7,8 @@ from typing import Any
 
 from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.errors import InvalidParameter
-from armrace.online import Learner
-from armrace.online.learner import compile_learner, learner_is_stored
+from armrace.learner import Learner
+from armrace.learner.learner import compile_learner, learner_is_stored
 from armrace.policies import POLICIES, Policy
 from armrace.simulation.compilation import Unit, compile_units, units_for
 from armrace.simulation.experiment import make_experiment
@@ -35,7 +35,7 @@ def warm_up(
     Args:
         policies: names, specifications or plain data; by default all policies of the catalogue.
         adversaries: attacks, in the same forms; by default all of the catalogue.
-        learners: whether to compile :class:`armrace.online.Learner` for the policies too.
+        learners: whether to compile :class:`armrace.learner.Learner` for the policies too.
         audit: whether to compile the simulation of audited policies too.
         horizon: the longest run that is planned; beyond ten million rounds, races use another
             loop, which skips rounds.

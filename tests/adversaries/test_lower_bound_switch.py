@@ -17,11 +17,11 @@ from armrace.adversaries.lower_bound_switch import (
     _mean_pulls,
     _mean_regrets,
 )
-from armrace.checking import check_adversary
 from armrace.errors import InvalidParameter
 from armrace.policies import Exp3, KlUcb, Thompson, Ucb1
 from armrace.simulation import make_experiment
 from armrace.simulation.reference import run_reference
+from armrace.testing import check_adversary
 from proposals import ledger_of, strike
 
 PAPER = Setting(np.array([2 / 3, 1 / 2]), horizon=20_000, budget=1e9, policy=Ucb1())

@@ -8,6 +8,7 @@ import re
 import msgspec
 import pytest
 
+from armrace.audit.findings import COUNTS, HIDDEN, STILL, Alarm
 from armrace.dashboard.charts import certificate_chart, reward_chart, traffic_chart
 from armrace.dashboard.conclusions import (
     FINE_PRINT,
@@ -17,7 +18,6 @@ from armrace.dashboard.conclusions import (
     median_delay,
 )
 from armrace.dashboard.rendering import _cell_html
-from armrace.forensics.findings import COUNTS, HIDDEN, STILL, Alarm
 from armrace.service import MemoryStore, Service
 from armrace_client.answers import RatioCheck
 from serving import Clock

@@ -19,7 +19,7 @@ RunFile = Callable[[Path, Path], str]
 
 SECONDS = 240
 PREPARATION = """
-import armrace.online, armrace.reports.exports, armrace.service, armrace.simulation.simulate, numba
+import armrace.learner, armrace.reports.exports, armrace.service, armrace.simulation.simulate, numba
 
 numba.njit(lambda x: x + 1)(1)  # loads the compiler
 """

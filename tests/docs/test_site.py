@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 import armrace
 from armrace.adversaries import ADVERSARIES
 from armrace.environments import ENVIRONMENTS
-from armrace.online import Learner
+from armrace.learner import Learner
 from armrace.planning import Plan
 from armrace.policies import POLICIES
 from armrace.service import Service

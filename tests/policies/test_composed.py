@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from armrace import extending
-from armrace.checking import check_policy
 from armrace.extending import (
     NO_ARM,
     NO_LAYER,
@@ -32,6 +31,7 @@ from armrace.extending import (
     wrap_ticket,
 )
 from armrace.policies import POLICIES, best_of_all_worlds, guarded
+from armrace.testing import check_policy
 
 EXPLORED = 1
 """The layer of a round that explores; the base policy's own rounds have layer 0."""
@@ -109,7 +109,7 @@ def mixed_learn(state: MixedState, ticket: Ticket, reward: float) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("base", ["tsallis-inf", "exp3p"])
 def test_a_mixed_policy_keeps_the_contract(base):
-    """In short, the composed policies of the catalogue do, in tests/checking/test_contracts.py."""
+    """In short, the composed policies of the catalogue do, in tests/testing/test_contracts.py."""
     check_policy(Mixed(base=base))
 
 

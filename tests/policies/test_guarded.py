@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from armrace.checking.policies import restricted_choices_are_as_announced
 from armrace.errors import ForeignTicket, InvalidParameter
 from armrace.kernels.event_log import DECISION
 from armrace.kernels.generics import (
@@ -24,13 +23,14 @@ from armrace.kernels.generics import (
     learn,
 )
 from armrace.kernels.streams import uniform
-from armrace.online import Learned, Learner
+from armrace.learner import Learned, Learner
 from armrace.policies import Guarded, Thompson, TsallisInf
 from armrace.policies.races.patience import delete_arm
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment, simulate
 from armrace.simulation.replication import make_parts, play_out
 from armrace.statistics import clopper_pearson
+from armrace.testing.policies import restricted_choices_are_as_announced
 from playing import SEED, make_table, probabilities
 from textbook_guard import TextbookExp3, TextbookGuard, TextbookUcb1
 

@@ -6,7 +6,6 @@ import math
 
 import pytest
 
-from armrace.checking import check_policy
 from armrace.policies import (
     Barbar,
     Barbat,
@@ -28,6 +27,7 @@ from armrace.policies import (
     ThompsonCf,
     TsallisInf,
 )
+from armrace.testing import check_policy
 from playing import final_state, is_sound, make_table, play
 
 CONTRACTS = [

@@ -9,7 +9,7 @@ import pytest
 
 from armrace.kernels.generics import Ticket, decide, learn
 from armrace.kernels.streams import uniform
-from armrace.online import Learner
+from armrace.learner import Learner
 from armrace.policies.thompson import Thompson
 from armrace.randomness import Purpose, stream_for
 from playing import SEED, make_table, play, probabilities

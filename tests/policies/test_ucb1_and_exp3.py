@@ -9,7 +9,7 @@ import pytest
 
 from armrace.kernels.generics import Ticket, decide, distribution, learn
 from armrace.kernels.streams import uniform
-from armrace.online import Learner
+from armrace.learner import Learner
 from armrace.policies import Exp3, Ucb1
 from armrace.policies.ucb1 import bonus_scale, upper_bound
 from armrace.randomness import Purpose, stream_for

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from armrace.adversaries import Setting
-from armrace.checking import check_adversary
 from armrace.environments import Bernoulli
 from armrace.red_team.batches import SearchBatch, run_batch, worst_frame
 from armrace.red_team.target import EFFORTS, SearchBudget
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
+from armrace.testing import check_adversary
 
 DOCS = Path(__file__).parents[2] / "docs"
 SETTING = Setting(np.array([0.4, 0.8, 0.6]), horizon=1000, budget=100.0)

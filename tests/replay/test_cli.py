@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from armrace.cli.main import run
-from armrace.online import Learner
+from armrace.learner import Learner
 from replay_reference import make_log
 
 MEANS = (0.3, 0.7)

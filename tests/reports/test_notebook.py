@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from armrace.online import Learner
+from armrace.learner import Learner
 from armrace.reports.exports import notebook_html
 from reports.conftest import Results
 from reports.test_page import outline

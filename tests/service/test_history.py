@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from armrace.online import Learner
+from armrace.learner import Learner
 from armrace.service.model import history
 from armrace.service.model import visits as source_counts
 from serving import START, is_replay, live

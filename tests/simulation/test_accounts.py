@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import armrace
-from armrace.checking.contract import compare_with_reference
 from armrace.errors import ArmraceError
 from armrace.simulation.experiment import make_experiment
+from armrace.testing.contract import compare_with_reference
 
 KW = {
     "environment": [0.4, 0.6, 0.5],

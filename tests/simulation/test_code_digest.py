@@ -95,7 +95,7 @@ def test_an_allowance_counts_for_what_is_stored_and_not_for_machine_code(package
         ("__init__.py",),
         pytest.param(("randomness.py",), marks=pytest.mark.long),
         ("statistics", "summaries.py"),
-        pytest.param(("forensics", "audit.py"), marks=pytest.mark.long),
+        pytest.param(("audit", "auditing.py"), marks=pytest.mark.long),
         ("policies", "family", "new.py"),
     ],
     ids="/".join,

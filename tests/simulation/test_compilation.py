@@ -37,7 +37,7 @@ print([is_compiled(experiment) for experiment in experiments])
 compile_experiments(experiments)
 """
 PREPARATION = """
-import armrace.cli.main, armrace.cli.simulate, armrace.online, armrace.simulation.simulate, numba
+import armrace.cli.main, armrace.cli.simulate, armrace.learner, armrace.simulation.simulate, numba
 
 numba.njit(lambda x: x + 1)(1)  # loads the compiler
 """
@@ -179,7 +179,7 @@ def test_warm_up_leaves_nothing_to_compile(probed, run):
     script = """
 import os
 import armrace
-from armrace.online import Learner
+from armrace.learner import Learner
 
 policy = "constant_policies:Fourth"
 armrace.warm_up([policy], ["zero-best"])

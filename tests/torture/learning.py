@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from armrace.kernels.generics import Ticket
-from armrace.online import Decision as LearnersDecision
-from armrace.online import Learner
+from armrace.learner import Decision as LearnersDecision
+from armrace.learner import Learner
 from torture.books import AFRESH, ARM_ADDED, ARM_CHANGED, Log
 from torture.world import FIRST_HORIZON
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from armrace.online import Learner
+from armrace.learner import Learner
 from armrace.policies import MultiLayerRace, SharpRace
 from armrace.verification.guarantees import (
     CHECKED,

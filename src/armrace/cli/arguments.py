@@ -287,7 +287,7 @@ def attack_names(option: str, given: Texts) -> list[str]:
 
 def audit_level(audit: bool, level: str | None) -> float | None:
     """The level of an audit, if ``--audit`` or ``--audit-level`` asks for one."""
-    from armrace.forensics.audit import LEVEL
+    from armrace.audit.auditing import LEVEL
     from armrace.limits import check_number
 
     if level is None:

@@ -181,7 +181,7 @@ def audit(
     if arm is None and reward is None and columns is None:
         found = _audit_snapshot(log, key_file, bound)
     else:
-        from armrace.forensics.log_audit import audit_log
+        from armrace.audit.log_audit import audit_log
 
         if key_file is not None:
             raise InvalidParameter("key-file is for a snapshot; a log has none.")
@@ -193,7 +193,7 @@ def audit(
 
 
 def _audit_snapshot(place: str, key_file: Path | None, level: float) -> Any:
-    from armrace.online import Learner
+    from armrace.learner import Learner
 
     try:
         data = Path(place).read_bytes()

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from armrace.forensics.findings import COUNTS, HIDDEN, STILL
+from armrace.audit.findings import COUNTS, HIDDEN, STILL
 from armrace.formatting import count, figure
 from armrace.reports.charts import (
     Chart,

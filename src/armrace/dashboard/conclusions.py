@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from armrace.audit.findings import COUNTS, HIDDEN, Alarm, describe_chance
 from armrace.dashboard.charts import MISSING
-from armrace.forensics.findings import COUNTS, HIDDEN, Alarm, describe_chance
 from armrace.formatting import count, duration, figure, percent, round_down
 from armrace.statistics import interval_for_all_times
 from armrace.statistics.scales import Scale

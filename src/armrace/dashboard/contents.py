@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from starlette.requests import Request
 
+from armrace.audit.findings import Alarm
 from armrace.dashboard.charts import certificate_chart, reward_chart, traffic_chart
 from armrace.dashboard.conclusions import (
     FINE_PRINT,
@@ -26,7 +27,6 @@ from armrace.dashboard.conclusions import (
 from armrace.dashboard.rendering import address, render
 from armrace.dashboard.streaming import CachedCalls, Content
 from armrace.errors import InvalidParameter
-from armrace.forensics.findings import Alarm
 from armrace.reports.charts import linear_axis
 from armrace.service.http.access import Caller, is_of_another_site
 from armrace.service.http.endpoints import read_body

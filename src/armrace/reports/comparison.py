@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from armrace.adversaries import ADVERSARIES
+from armrace.audit.findings import describe_report
 from armrace.errors import InvalidParameter
-from armrace.forensics.findings import describe_report
 from armrace.formatting import count
 from armrace.red_team.verdict import describe
 from armrace.reports import kit

@@ -13,13 +13,13 @@ from typing import Any
 
 from markupsafe import Markup
 
+from armrace.audit import Audit
+from armrace.audit.log_audit import LogAudit
 from armrace.files import as_path, check_new, write_text
-from armrace.forensics import Audit
-from armrace.forensics.log_audit import LogAudit
 from armrace.formatting import count, figure, percent
+from armrace.learner import Learner
+from armrace.learner.learner import ArmViews
 from armrace.offline import Replay
-from armrace.online import Learner
-from armrace.online.learner import ArmViews
 from armrace.planning import Plan
 from armrace.policies import ArmView
 from armrace.red_team import Verdict

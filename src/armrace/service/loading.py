@@ -11,8 +11,8 @@ import msgspec
 
 from armrace.errors import DamagedFile, ForeignTicket
 from armrace.kernels.compiling import compiling_refused
-from armrace.online import Learner
-from armrace.online.learner import compile_learner
+from armrace.learner import Learner
+from armrace.learner.learner import compile_learner
 from armrace.service.background import uncollected
 from armrace.service.log.chain import BEGINNING, Chain, Head, LogRecord, head_of
 from armrace.service.log.marks import Marks, check_mark

@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
 
+from armrace.audit import Audit
 from armrace.errors import InvalidParameter, UnknownName, missing_package
 from armrace.files import check_new, make_folder
-from armrace.forensics import Audit
 from armrace.service.engine import Engine
 from armrace.service.keyring import DEFAULT_TENANT, Keyring
 from armrace.service.log.memory import MemoryStore

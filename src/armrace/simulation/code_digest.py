@@ -15,11 +15,11 @@ from armrace.specification import Specification, with_nested
 _PACKAGE = Path(__file__).parents[1]
 _SEARCHING = "red_team"
 _IDLE = (
-    "checking",
+    "testing",
     "cli",
     "dashboard",
     "offline",
-    "online",
+    "learner",
     "planning",
     _SEARCHING,
     "reports",

@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from armrace.adversaries import ADVERSARIES, Adversary, Setting
 from armrace.adversaries.none import NoAttack
+from armrace.audit.auditing import LEVEL
 from armrace.environments import ENVIRONMENTS, Environment
 from armrace.environments.base import check_sizes
 from armrace.environments.laws import Bernoulli
 from armrace.errors import InvalidParameter
-from armrace.forensics.audit import LEVEL
 from armrace.formatting import percent
 from armrace.limits import Limits
 from armrace.policies import POLICIES, Policy

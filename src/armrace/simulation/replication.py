@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.audit import Audit, audit
+from armrace.audit.audit_trail import watch_unchecked
 from armrace.errors import BrokenPolicy, InvalidParameter
-from armrace.forensics import Audit, audit
-from armrace.forensics.audit_trail import watch_unchecked
 from armrace.kernels import engine
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.engine import CheckpointRecord, Ledger, is_spent, make_ledger, make_record

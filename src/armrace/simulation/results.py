@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from armrace.audit import ALARMS, Audit
 from armrace.environments import ENVIRONMENTS
 from armrace.errors import UnknownName
 from armrace.files import as_path, check_new
-from armrace.forensics import ALARMS, Audit
 from armrace.policies import ArmView
 from armrace.reports import Presentation
 from armrace.simulation.experiment import Experiment, checkpoints_for

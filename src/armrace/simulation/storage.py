@@ -24,9 +24,9 @@ import msgspec
 import numpy as np
 import polars as pl
 
+from armrace.audit import Audit
 from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
 from armrace.files import atomic_path, check_new, check_unpacked, make_folder
-from armrace.forensics import Audit
 from armrace.policies import ArmView
 from armrace.simulation.code_digest import experiment_code
 from armrace.simulation.comparison import Comparison

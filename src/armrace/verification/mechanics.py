@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from armrace.formatting import count
 from armrace.kernels.generics import Ticket
-from armrace.online import Learner
+from armrace.learner import Learner
 from armrace.policies import Policy
 from armrace.statistics import Interval, clopper_pearson
 from armrace.verification.claims import (

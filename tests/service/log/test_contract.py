@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from armrace.checking.contract import ContractBroken
-from armrace.checking.stores import STORE_CHECKS, check_store
 from armrace.service.log.chain import BEGINNING, head_of
 from armrace.service.log.memory import MemoryStore, _MemoryTransaction
 from armrace.service.log.postgres import PostgresStore
 from armrace.service.log.sqlite import SqliteStore
+from armrace.testing.contract import ContractBroken
+from armrace.testing.stores import STORE_CHECKS, check_store
 
 _numbers = itertools.count()
 each_check = pytest.mark.parametrize("check", STORE_CHECKS, ids=lambda check: check.__name__)

@@ -3,7 +3,7 @@
 A store keeps one append-only log of records for each experiment, some snapshots of each, and a
 directory of the logs by tenant and name. It knows nothing of events: records are bytes with a
 sequence number, a digest and perhaps a subject. These rules hold for every store, and
-:func:`armrace.checking.check_store` checks them:
+:func:`armrace.testing.check_store` checks them:
 
 1. **A transaction is durable as a whole.** When its ``with`` block ends without an exception, all
    that was written is durable: it survives the end of the process and, if the store is on a disk, a

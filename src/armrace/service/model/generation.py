@@ -23,7 +23,7 @@ import numpy as np
 
 from armrace.errors import DamagedFile
 from armrace.kernels.generics import Ticket
-from armrace.online import Decision, Learner
+from armrace.learner import Decision, Learner
 from armrace.service.model.settings import RewardScale, Settings
 from armrace.service.model.visits import VisitState
 

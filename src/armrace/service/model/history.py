@@ -21,7 +21,7 @@ from armrace_client.answers import RulingView
 from armrace_client.operations import AUDIT_LEVEL
 
 if TYPE_CHECKING:
-    from armrace.online import Learner
+    from armrace.learner import Learner
     from armrace.service.model.events import Ruled
     from armrace.service.model.experiment import ExperimentState
 

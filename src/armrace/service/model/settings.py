@@ -15,8 +15,8 @@ from typing import Any, Literal
 import msgspec
 
 from armrace.errors import ArmraceError, InvalidParameter
+from armrace.learner.arguments import check_arms, check_horizon, check_seed
 from armrace.limits import MOST_ARMS, Limits, check_number
-from armrace.online.arguments import check_arms, check_horizon, check_seed
 from armrace.policies import POLICIES, Policy, recommended
 from armrace_client.operations import LABEL_BYTES, MOST_LABELS, Create, check_part
 

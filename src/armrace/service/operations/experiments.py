@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from armrace.errors import AlreadyExists, InvalidParameter, NotRunning
-from armrace.online.arguments import check_horizon
+from armrace.learner.arguments import check_horizon
 from armrace.service.loading import compile_policy
 from armrace.service.log.chain import BEGINNING, Chain, LogRecord
 from armrace.service.log.store import Transaction

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from armrace.audit import Audit
+from armrace.audit.auditing import LEVEL
 from armrace.errors import ArmraceError, InvalidParameter, Overloaded
 from armrace.files import atomic_path
-from armrace.forensics import Audit
-from armrace.forensics.audit import LEVEL
 from armrace.limits import check_number
 from armrace.service.loading import Gone, check_subjects, events_of, in_parts
 from armrace.service.log.store import Store

@@ -1,0 +1,210 @@
+"""Snapshots crafted to do harm are refused, or give a learner that works; none crashes."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+import crafting
+from armrace.errors import ArmraceError, DamagedFile
+from armrace.kernels.live import BadTicket
+from armrace.learner import Learner
+from armrace.policies import POLICIES
+
+INTERPRETED, COMPILED = 12, 60
+"""Crafted snapshots of each policy: 12 of each variant here, 60 of each in the other process."""
+
+VARIANTS = [
+    *({"name": name} for name in POLICIES),
+    {"name": "robust-ucb", "estimator": "catoni"},
+    {"name": "robust-ucb", "estimator": "truncated"},
+    {"name": "crucb", "estimator": "shorth"},
+    {"name": "rucb", "tuned": True},
+    {"name": "exp3-plus-plus", "version": "2014"},
+    {"name": "barbar", "scale": 1e-3},
+    {"name": "sapo", "scale": 0.01},
+    {"name": "best-of-all-worlds", "scale": 0.01},
+    {"name": "multi-layer-race", "intervals": "kl-mixture", "pool": True},
+]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    "variant", VARIANTS, ids=lambda variant: "-".join(map(str, variant.values()))
+)
+def test_a_crafted_state_is_refused_or_works(variant):
+    """Interpreted, where an index out of bounds is an error and not a crash."""
+    policy = crafting.Interpreted(variant)
+    policy.use(policy.state, random.Random(1))
+    for place in range(INTERPRETED):
+        luck = random.Random(f"{variant} {place}")
+        state, how = policy.crafted_state(luck)
+        with suppress(ArithmeticError, ValueError, BadTicket):
+            try:
+                policy.use(state, luck)
+            except IndexError as error:
+                pytest.fail(f"{how}: {error!r}")
+
+
+def test_crafted_snapshots_do_not_crash_compiled_code():
+    """In a process of its own, so that a crash is seen, and with the snapshot that caused it."""
+    policies = ["ucb1", "exp3-plus-plus", "multi-layer-race", "crucb"]
+    program = Path(crafting.__file__)
+    done = subprocess.run(
+        [sys.executable, program, json.dumps(policies), "1", str(COMPILED)],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    last = done.stdout.splitlines()[-1]
+    assert done.returncode == 0, f"{last}: {done.stderr[-2000:]}"
+    crafted, restored = json.loads(last)
+    assert crafted == COMPILED * len(policies)
+    assert 0 < restored < crafted
+
+
+@pytest.fixture(scope="module")
+def race():
+    return crafting.busy_learner("multi-layer-race")[0].snapshot()
+
+
+@pytest.fixture(scope="module")
+def ordered():
+    return crafting.busy_learner("crucb")[0].snapshot()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("marks.reached", -5),
+        ("inner.layers.turn", 10**9),
+        ("inner.layers.turn", -1),
+        ("inner.layers.slowest", 3),
+        ("inner.layers.leader", 3),
+        ("inner.cells.next", -1),
+        ("inner.cells.sums", np.nan),
+        ("inner.rounds", -1),
+        ("waves.pulls", -1),
+    ],
+)
+def test_what_a_race_never_holds_is_refused(race, name, value):
+    array = crafting.stored_array(race, name)
+    array[...] = value
+    with pytest.raises(
+        DamagedFile, match=r"^the snapshot's \S+ holds what this policy never does.$"
+    ):
+        Learner.restore(crafting.with_array(race, name, array))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("inner.counts.rounds", -(2**40)),
+        ("inner.ordered.pages.directory", 10**6),
+        ("inner.ordered.pages.begins", 2**40),
+        ("inner.ordered.pages.room", 2**62),
+        ("inner.ordered.pages.length", 10**6),
+        ("inner.ordered.fill", 10**6),
+        ("inner.ordered.cursor_page", 5),
+        ("inner.ordered.cursor_rank", -(2**40)),
+    ],
+)
+def test_what_a_policy_that_keeps_rewards_never_holds_is_refused(ordered, name, value):
+    array = crafting.stored_array(ordered, name)
+    array[...] = value
+    with pytest.raises(DamagedFile, match="holds what this policy never does"):
+        Learner.restore(crafting.with_array(ordered, name, array))
+
+
+def test_a_byte_that_is_neither_true_nor_false_is_refused(race):
+    array = crafting.stored_array(race, "inner.cells.active")
+    array.view(np.uint8)[0, 0] = 2
+    with pytest.raises(DamagedFile, match=r"inner.cells.active holds"):
+        Learner.restore(crafting.with_array(race, "inner.cells.active", array))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"decisions": 10**15},
+        {"decisions": 10**15, "settled": 10**15, "rewarded": b""},
+        {"decisions": -1},
+        {"taken": 2**62},
+        {"taken": -1},
+        {"settled": 3},
+        {"settled": 64},
+        {"settled": -8},
+        {"rewarded": b""},
+        {"rewarded": b"", "settled": 56},
+        {"rewarded": b"\xff" * 8, "settled": 0},
+        {"horizon": 10**6},
+        {"horizon": 0},
+        {"arms": [0, 1]},
+        {"arms": [0, 1, 1]},
+        {"seed": -1},
+        {"watch": False},
+        {"policy": {"name": "ucb1"}},
+        {"policy": {"name": "multi-layer-race", "delta": 2.0}},
+        {"policy": {"name": 5}},
+        {"policy": {}},
+        {"state": {}},
+        {"format": 1},
+        {"format": 2},
+        {"arms": None},
+        {"horizon": "200"},
+        {"digest": "\u00e9"},
+    ],
+    ids=str,
+)
+def test_counts_and_parameters_that_do_not_fit_are_refused(race, changes):
+    changed = msgspec.structs.replace(race, **changes)
+    with pytest.raises(ArmraceError) as refused:
+        Learner.restore(changed if "digest" in changes else changed.sealed())
+    assert str(refused.value).count("\n") == 0
+
+
+@pytest.mark.parametrize("name", ["decisions", "taken", "settled", "horizon", "seed", "policy"])
+def test_numbers_of_any_length_are_refused(race, name):
+    plain = json.loads(race.to_json())
+    plain[name] = {"name": "ucb1", "layers": 2**70} if name == "policy" else 2**70
+    for form in (plain, json.dumps(plain)):
+        with pytest.raises(DamagedFile, match="the snapshot has numbers that no learner has"):
+            Learner.restore(form)
+
+
+@pytest.mark.parametrize(
+    ("member", "value"), [("dtype", "<i9"), ("dtype", "|O"), ("shape", (1,)), ("data", b"123")]
+)
+def test_an_array_of_another_make_is_refused(race, member, value):
+    array = msgspec.structs.replace(race.state["marks.reached"], **{member: value})
+    changed = msgspec.structs.replace(race, state={**race.state, "marks.reached": array})
+    with pytest.raises(DamagedFile, match=r"marks.reached does not fit this policy"):
+        Learner.restore(changed.sealed())
+
+
+@pytest.mark.parametrize("key", [None, b"secret"])
+def test_what_was_not_written_here_is_refused(race, key):
+    """Without the key, or without sealing it again, no change gets through."""
+    luck, sealed = random.Random(3), race.sealed(key)
+    for _ in range(20):
+        changed, _ = crafting.crafted(race, luck)
+        for digest in (sealed.digest, changed.digest) if key else (sealed.digest,):
+            forged = msgspec.structs.replace(changed, digest=digest)
+            if forged.state != race.state:
+                with pytest.raises(DamagedFile, match="does not match its digest"):
+                    Learner.restore(forged, key=key)
+
+
+def test_a_long_history_takes_no_memory(race):
+    """A crafted number of decisions is refused before there is an array of that size."""
+    claimed = {"decisions": 10**15, "settled": 10**15 - 8, "rewarded": b"\xff"}
+    with pytest.raises(DamagedFile):
+        Learner.restore(msgspec.structs.replace(race, **claimed).sealed())
