@@ -32,7 +32,7 @@ def test_table_report_and_json(tmp_path, capsys):
     parsed = json.loads(figures.read_text())
     assert [entry["policy"] for entry in parsed] == ["multi-layer-race", "ucb1"]
     text = page.read_text()
-    assert text.count("<svg ") == 2 * 4  # dots, curves, sweep and layers, for desks and phones
+    assert text.count("<svg ") == 2 * 3  # dots, curves and sweep, for desks and phones
     assert "Pseudo-regret against corruption" in text
 
 

@@ -35,6 +35,7 @@ class Outage(_InWindow, frozen=True, tag="outage"):
 
     It knows the means and looks at nothing else.
 
+    >>> import numpy as np
     >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
     >>> [Outage().change_rewards(setting, [1, 1], round=at) for at in (99, 100, 200)]
     [[1.0, 1.0], [0.0, 1.0], [1.0, 1.0]]
