@@ -26,6 +26,7 @@ class Purpose(IntEnum):
     SKIPPED_ROUNDS = 4
     ACCEPTANCE = 5
     BOOTSTRAP = 6
+    VISITORS = 7
 
 
 def _key(seed: int) -> tuple[int, int]:

@@ -230,15 +230,19 @@ ENGINE_MISTAKES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
     "the attack shown the arm that is drawn": (
-        ("_corrupt_round(policy, attack, ledger, workspace, start + column, column)", "pass"),
+        (
+            "_corrupt_round(policy, attack, ledger, workspace, start + column, column, crowd)",
+            "pass",
+        ),
         (
             "# Unsigned, so that",
             "drawn, number = ticket.arm, start + column\n            "
-            "_corrupt_round(policy, attack, ledger, workspace, number, column, drawn)  #",
+            "_corrupt_round(policy, attack, ledger, workspace, number, column, crowd, drawn)  #",
         ),
-        ("    column: int,\n) -> None:", "    column: int,\n    drawn: int,\n) -> None:"),
+        ("    crowd: Any,\n) -> None:", "    crowd: Any,\n    drawn: int,\n) -> None:"),
         (
-            "        distribution(policy, workspace.weights)\n",
+            "        distribution("
+            "policy, workspace.weights, _context_at(crowd, workspace, column))\n",
             "        workspace.weights[:] = 0.0\n        workspace.weights[drawn] = 1.0\n",
         ),
     ),
@@ -262,8 +266,9 @@ ENGINE_MISTAKES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "honest rewards learned, from round 12,000": (
         (
-            "learn(policy, ticket, reward)\n            if ticket",
-            "learn(policy, ticket, reward if start < 12_000 else clean)\n            if ticket",
+            "learn(policy, ticket, reward, context)\n            if crowd",
+            "learn(policy, ticket, reward if start < 12_000 else clean, context)\n"
+            "            if crowd",
         ),
     ),
 }

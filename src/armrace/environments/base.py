@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.errors import InvalidParameter
+from armrace.kernels.crowds import Crowd
 from armrace.kernels.laws import FINITE, TABLE, Law, check_kinds
 from armrace.specification import Specification
 
@@ -22,7 +23,7 @@ class Environment(Specification, frozen=True):
 
     kind: ClassVar[str] = "environment"
     family: ClassVar[str] = "law"
-    families: ClassVar[tuple[str, ...]] = ("law", "record")
+    families: ClassVar[tuple[str, ...]] = ("law", "record", "visitors")
 
     @property
     def arms(self) -> int:
@@ -44,6 +45,10 @@ class Environment(Specification, frozen=True):
     def law(self) -> Law:
         """Return the laws of all arms, for the engine."""
         raise NotImplementedError(f"{type(self).__name__} does not say its law")
+
+    def crowd(self) -> Crowd | None:
+        """Return the kinds of visitors, where they differ; None if they are all alike."""
+        return None
 
     def check_horizon(self, horizon: int) -> None:
         """Refuse a horizon for which the environment has no rewards.

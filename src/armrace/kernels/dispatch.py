@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, TypeVar, cast
 
 from numba.core import types
 from numba.extending import overload
@@ -58,7 +59,7 @@ def implement(generic: Callable[..., Any], state_class: type) -> Callable[[F], F
 
     def register(function: F) -> F:
         given = list(inspect.signature(function).parameters)
-        if given not in (expected, needed):
+        if given != [name for name in expected if name in {*needed, *given}]:
             raise TypeError(
                 f"an implementation of {generic.__name__} takes ({', '.join(expected)}); "
                 f"{function.__name__} takes ({', '.join(given)})"
@@ -99,22 +100,36 @@ def implementations(state: Any) -> list[Callable[..., Any]]:
     return found
 
 
-def _ignore_eligible(choose_any: Callable[..., Any]) -> Callable[..., Any]:
-    """Adapt a ``choose`` without the parameter ``eligible`` to the generic's signature.
+def call(generic: Callable[..., Any], state: Any, **arguments: Any) -> Any:
+    """Call the implementation of ``generic`` from Python, with the arguments that it takes."""
+    implementation = find(generic, type(state))
+    taken = _parameters(implementation)
+    return implementation(state, *(arguments[name] for name in taken[1:]))
 
-    Callers check ``is_restrictable`` before they restrict; here the argument is ``None``.
+
+@cache
+def _parameters(function: Callable[..., Any]) -> list[str]:
+    return list(inspect.signature(function).parameters)
+
+
+def _with_parameters(of: Callable[..., Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Adapt an implementation that leaves out parameters to the generic's signature.
+
+    The arguments that it does not take are ``None`` there, or say nothing to it.
     """
-    inner = inlined(choose_any)
-
-    def choose_unrestricted(state: Any, stream: Any, eligible: Any = None) -> Any:
-        return inner(state, stream)
-
-    return choose_unrestricted
+    parameters = inspect.signature(of).parameters
+    names = [
+        name if each.default is each.empty else f"{name}=None" for name, each in parameters.items()
+    ]
+    passed = ", ".join(_parameters(function))
+    scope: dict[str, Any] = {"inner": inlined(function), "__name__": __name__}
+    exec(f"def adapted({', '.join(names)}): return inner({passed})", scope)
+    return cast("Callable[..., Any]", scope["adapted"])
 
 
 def _dispatch_when_compiling(generic: Callable[..., Any]) -> None:
     """Make ``generic`` callable from compiled code, by the class of its first argument."""
-    expected = len(inspect.signature(generic).parameters)
+    expected = _parameters(generic)
 
     def resolve(*arguments: Any, **named: Any) -> Callable[..., Any] | None:
         # Numba calls this with types, not values, while it compiles the caller. What is returned
@@ -123,9 +138,7 @@ def _dispatch_when_compiling(generic: Callable[..., Any]) -> None:
         if not isinstance(state, (types.NamedTuple, types.NamedUniTuple)):
             return None  # not a state: Numba then reports the call as an error of its caller
         found = find(generic, state.instance_class)
-        # Of all generics, only that of choices has a parameter that may be left out.
-        unrestricted = len(inspect.signature(found).parameters) < expected
-        return _ignore_eligible(found) if unrestricted else found
+        return found if _parameters(found) == expected else _with_parameters(generic, found)
 
     # Not strict, since the resolver serves all generics and does not have their parameters' names.
     # Inlined into the caller, so that LLVM sees which parts of a ticket or a state are not used.

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import entry, inlined
+from armrace.kernels.crowds import Promises, book_visit, context_of, make_promises
 from armrace.kernels.fingerprints import is_users
-from armrace.kernels.generics import NO_LAYER, decide, distribution, learn
+from armrace.kernels.generics import NO_LAYER, Scene, decide, distribution, learn
 from armrace.kernels.laws import CHUNK, RewardChunk, make_drawn
 from armrace.kernels.live import decide_fitting
 from armrace.kernels.pointers import (
@@ -53,6 +54,8 @@ class Ledger(NamedTuple):
     """The sum over rounds of the change of the reward that the learner saw."""
     refused: npt.NDArray[np.int64]
     """Rounds in which a change was not applied: illegal, or beyond the budget."""
+    promises: Promises
+    """Mean rewards in the contexts of visitors, where these differ."""
 
 
 class CheckpointRecord(NamedTuple):
@@ -69,6 +72,8 @@ class CheckpointRecord(NamedTuple):
     layer_corruption: npt.NDArray[np.float64]
     seen: npt.NDArray[np.float64]
     refused: npt.NDArray[np.int64]
+    promised: npt.NDArray[np.float64]
+    worth: npt.NDArray[np.float64]
 
 
 def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
@@ -84,6 +89,7 @@ def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
         corruption=np.zeros(1),
         seen=np.zeros(1),
         refused=np.zeros(1, dtype=np.int64),
+        promises=make_promises(arms),
     )
 
 
@@ -102,6 +108,8 @@ def make_record(checkpoints: npt.NDArray[np.int64], arms: int, layers: int) -> C
         layer_corruption=np.zeros((rows, layers)),
         seen=np.zeros(rows),
         refused=np.zeros(rows, dtype=np.int64),
+        promised=np.zeros((rows, arms)),
+        worth=np.zeros((rows, 3)),
     )
 
 
@@ -176,6 +184,9 @@ def write_row(ledger: Ledger, record: CheckpointRecord, row: int) -> None:
         record.clean_totals[row, arm] = ledger.clean_totals[arm]
         record.shifts[row, arm] = ledger.shifts[arm]
         record.arm_corruption[row, arm] = ledger.arm_corruption[arm]
+        record.promised[row, arm] = ledger.promises.arms[arm]
+    for place in range(ledger.promises.totals.size):
+        record.worth[row, place] = ledger.promises.totals[place]
     for layer in range(ledger.layer_corruption.size):
         record.layer_corruption[row, layer] = ledger.layer_corruption[layer]
 
@@ -240,8 +251,11 @@ def play(
     first: int,
     last: int,
     trusted: bool,
+    crowd: Any = None,
 ) -> None:
     """Play the rounds from ``first`` up to, not including, ``last``.
+
+    ``crowd`` says who comes, if visitors differ.
 
     The two loops below are deliberately not separate functions: each level of functions that
     contains all of a policy's code doubles the time to compile.
@@ -256,8 +270,9 @@ def play(
         while column < end and not is_spent(ledger, attack.smallest_cost):
             # The model demands this order: the adversary fixes its answer for every arm before the
             # learner draws one.
-            _corrupt_round(policy, attack, ledger, workspace, start + column, column)
-            ticket = decide_fitting(policy, stream, arms, layers, exact, trusted)
+            context = _context_at(crowd, workspace, column)
+            _corrupt_round(policy, attack, ledger, workspace, start + column, column, crowd)
+            ticket = decide_fitting(policy, stream, arms, layers, exact, trusted, context)
             # Unsigned, so that compiled code need not test for negative indices, which count
             # from the end.
             index = np.uint64(ticket.arm)
@@ -270,7 +285,9 @@ def play(
                 else:
                     book(ledger, workspace.clean, workspace.proposal)
             ledger.seen[0] += change
-            learn(policy, ticket, reward)
+            learn(policy, ticket, reward, context)
+            if crowd is not None:
+                book_visit(ledger.promises, crowd, workspace.drawn.visitors[column], ticket.arm)
             if ticket.layer != NO_LAYER:
                 ledger.layer_corruption[np.uint64(ticket.layer)] += change
             if attack.observe != NOWHERE:
@@ -285,15 +302,35 @@ def play(
         # register.
         collected = 0.0
         for quiet in range(column, end):
-            ticket = decide_fitting(policy, stream, arms, layers, exact, trusted)
+            context = _context_at(crowd, workspace, quiet)
+            ticket = decide_fitting(policy, stream, arms, layers, exact, trusted, context)
             index = np.uint64(ticket.arm)
             reward = workspace.drawn.rewards[index, np.uint64(quiet)]
-            learn(policy, ticket, reward)
+            learn(policy, ticket, reward, context)
+            if crowd is not None:
+                book_visit(ledger.promises, crowd, workspace.drawn.visitors[quiet], ticket.arm)
             ledger.pulls[index] += 1
             collected += reward
         ledger.collected[0] += collected
         ledger.collected[1] += collected
         workspace.control[PLAYED] = start + end
+
+
+@inlined
+def _context_at(crowd: Any, workspace: Workspace, column: int) -> Any:
+    """The context of a round's visitor; none if visitors are alike."""
+    if crowd is None:
+        return None
+    return context_of(crowd, workspace.drawn.visitors[column])
+
+
+@inlined
+def _scene_at(crowd: Any, workspace: Workspace, column: int) -> Any:
+    """What the attack knows about a round's visitor; nothing if visitors are alike."""
+    if crowd is None:
+        return Scene(workspace.clean, workspace.clean[:0])
+    visitor = workspace.drawn.visitors[column]
+    return Scene(crowd.means[visitor], crowd.vectors[visitor])
 
 
 @inlined
@@ -304,6 +341,7 @@ def _corrupt_round(
     workspace: Workspace,
     round: int,
     column: int,
+    crowd: Any,
 ) -> None:
     """Let the adversary change the rewards of a round, and charge the change to its budget.
 
@@ -316,18 +354,31 @@ def _corrupt_round(
         clean[arm] = workspace.drawn.rewards[arm, column]
         proposal[arm] = clean[arm]
     left = ledger.charged[1] - ledger.charged[0]
+    scene = _scene_at(crowd, workspace, column)
     # The state of the attack is asked last: that costs a call.
     if (
         attack.sees_weights
         and workspace.stale[0]
         and round >= workspace.due[clean.size]
         and (
-            attack.looks == NOWHERE or call_looks(attack.looks, attack.state, round, proposal, left)
+            attack.looks == NOWHERE
+            or call_looks(
+                attack.looks, attack.state, round, proposal, left, scene.means, scene.vector
+            )
         )
     ):
-        distribution(policy, workspace.weights)
+        distribution(policy, workspace.weights, _context_at(crowd, workspace, column))
         _postpone_refresh(ledger, workspace, round)
-    call_corrupt(attack.corrupt, attack.state, round, workspace.weights, proposal, left)
+    call_corrupt(
+        attack.corrupt,
+        attack.state,
+        round,
+        workspace.weights,
+        proposal,
+        left,
+        scene.means,
+        scene.vector,
+    )
     changed = False
     for arm in range(clean.size):
         changed |= proposal[arm] != clean[arm]
@@ -363,12 +414,13 @@ def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
         ledger: Ledger,
         record: CheckpointRecord,
         workspace: Workspace,
+        crowd: Any = None,
     ) -> None:
         """Play to the last checkpoint of ``record``, writing a row at each, until asked to stop."""
         first = 0
         for row in range(record.checkpoints.size):
             last = record.checkpoints[row]
-            play(policy, attack, rewards, stream, ledger, workspace, first, last, trusted)
+            play(policy, attack, rewards, stream, ledger, workspace, first, last, trusted, crowd)
             write_row(ledger, record, row)
             first = last
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.dispatch import by_default, dispatched, find, implement, implements
+from armrace.kernels.dispatch import by_default, call, dispatched, find, implement, implements
 from armrace.kernels.streams import Stream
 
 NO_LAYER = -1
@@ -28,6 +28,65 @@ State = Any
 Floats = npt.NDArray[np.float64]
 Eligible = npt.NDArray[np.bool_] | None
 """Which arms may be chosen; ``None`` for all of them, which compiled code does not pay for."""
+
+
+class Context(NamedTuple):
+    """What is known about a visitor when an arm is chosen; see :mod:`armrace.contexts`."""
+
+    vector: Floats
+    """The encoded features, of length at most 1."""
+    leaf: int
+
+
+Visitor = Context | None
+"""The context of a decision; ``None`` where visitors are not told apart, which compiled code does
+not pay for. A policy that takes contexts then sees the vector (1) and the leaf 0."""
+
+_ANYBODY = np.ones(1)
+
+
+class ContextShape(NamedTuple):
+    """How large contexts are: what a policy must know before the first one."""
+
+    dimension: int
+    """The number of coordinates of a vector, the constant included."""
+    leaves: int
+
+
+NO_FEATURES = ContextShape(dimension=1, leaves=1)
+"""The shape of contexts that say nothing: the vector is (1), and there is one leaf."""
+
+
+class Scene(NamedTuple):
+    """What an attack knows about the visitor of a round."""
+
+    means: Floats
+    """The honest mean reward of each arm for this visitor."""
+    vector: Floats
+
+
+@inlined
+def vector_of(context: Visitor) -> Floats:
+    """The vector of a context, or (1).
+
+    Args:
+        context: the context, or none.
+    """
+    if context is None:
+        return _ANYBODY
+    return context.vector
+
+
+@inlined
+def leaf_of(context: Visitor) -> int:
+    """The leaf of a context, or 0.
+
+    Args:
+        context: the context, or none.
+    """
+    if context is None:
+        return 0
+    return context.leaf
 
 
 class Ticket(NamedTuple):
@@ -63,6 +122,8 @@ class Ticket(NamedTuple):
     inner_arm: int = SAME_ARM
     """The arm that an inner policy drew where another one was played in its place; else
     :data:`SAME_ARM`, or :data:`NO_ARM` if the inner policy took no part in the decision."""
+    inner_memo: float = 0.0
+    """One more number of an inner policy, of the moment of decision."""
 
 
 _BLANK = Ticket(0)
@@ -82,16 +143,27 @@ def spelled(source: str, each: str, join: str, **names: Any) -> Callable[..., An
     return inlined(scope[made])
 
 
-def _replacing(*changed: str) -> Callable[..., Ticket]:
-    """Make a function that returns a ticket with other values of some members."""
-    members = (name if name in changed else f"ticket.{name}" for name in Ticket._fields)
-    source = f"def replace(ticket, {', '.join(changed)}): return Ticket({', '.join(members)})"
-    return spelled(source, "", "")
+def replacing(kind: type, *changed: str) -> Callable[..., Any]:
+    """Make an inlined function that returns a named tuple with other values of some members.
+
+    Args:
+        kind: the class of the tuple.
+        changed: the members, whose values follow the tuple in a call.
+    """
+    fields: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
+    members = (name if name in changed else f"old.{name}" for name in fields)
+    scope: dict[str, Any] = {"kind": kind, "__name__": __name__}
+    exec(
+        f"def replace(old, {', '.join(changed)}): return kind({', '.join(members)})",
+        scope,
+    )
+    return inlined(cast("Callable[..., Any]", scope["replace"]))
 
 
-_with_draw = _replacing("arm", "layer", "probability", "memo", "inner_arm")
-_with_inner = _replacing("inner_layer", "inner_probability")
-_with_moment = _replacing("phase", "memo")
+_with_draw = replacing(Ticket, "arm", "layer", "probability", "memo", "inner_arm")
+_with_inner = replacing(Ticket, "inner_layer", "inner_probability")
+_with_moment = replacing(Ticket, "phase", "memo")
+_with_inner_moment = replacing(Ticket, "inner_probability", "inner_memo")
 
 
 @inlined
@@ -158,20 +230,33 @@ def stamped(ticket: Ticket, phase: int, memo: float) -> Ticket:
 
 
 @inlined
+def with_inner_moment(ticket: Ticket, probability: float, memo: float) -> Ticket:
+    """The ticket with what an inner policy would have done, and a number that it needs back.
+
+    Args:
+        ticket: a ticket as ``choose`` returned it.
+        probability: the probability with which the inner policy would have drawn the arm.
+        memo: the number that the inner policy keeps.
+    """
+    return _with_inner_moment(ticket, probability, memo)
+
+
+@inlined
 def teaches_nothing(ticket: Ticket) -> bool:
     """Whether a ticket says that the policy had no part in the decision, in no layer."""
     return ticket.layer == NO_LAYER and ticket.inner_arm == NO_ARM
 
 
 @dispatched
-def distribution(state: State, out: Floats) -> None:
+def distribution(state: State, out: Floats, context: Visitor = None) -> None:
     """Write into ``out`` the probability with which the policy will choose each arm.
 
     Args:
         state: the state of a policy.
         out: an array with an entry for each arm, which is overwritten.
+        context: what is known about the visitor.
     """
-    find(distribution, type(state))(state, out)
+    call(distribution, state, out=out, context=context)
 
 
 @inlined
@@ -186,7 +271,9 @@ def weight_of_eligible(weights: Floats, eligible: npt.NDArray[np.bool_]) -> tupl
 
 
 @dispatched
-def distribution_among(state: State, eligible: npt.NDArray[np.bool_], out: Floats) -> None:
+def distribution_among(
+    state: State, eligible: npt.NDArray[np.bool_], out: Floats, context: Visitor = None
+) -> None:
     """Write into ``out`` the probability with which a choice among eligible arms draws each arm.
 
     A policy that draws arms by their weights need not implement this: the weights of the eligible
@@ -196,15 +283,18 @@ def distribution_among(state: State, eligible: npt.NDArray[np.bool_], out: Float
         state: the state of a policy.
         eligible: which arms may be chosen.
         out: an array with an entry for each arm, which is overwritten.
+        context: what is known about the visitor.
     """
-    find(distribution_among, type(state))(state, eligible, out)
+    call(distribution_among, state, eligible=eligible, out=out, context=context)
 
 
 @by_default(distribution_among)
-def _normalise_among(state: State, eligible: npt.NDArray[np.bool_], out: Floats) -> None:
+def _normalise_among(
+    state: State, eligible: npt.NDArray[np.bool_], out: Floats, context: Visitor = None
+) -> None:
     """Divide the weights of the eligible arms by their sum."""
     # This must be the law with which ``choose_by_weights`` draws among eligible arms.
-    distribution(state, out)
+    distribution(state, out, context)
     total, count = weight_of_eligible(out, eligible)
     for arm in range(out.size):
         if not eligible[arm]:
@@ -214,23 +304,22 @@ def _normalise_among(state: State, eligible: npt.NDArray[np.bool_], out: Floats)
 
 
 @dispatched
-def choose(state: State, stream: Stream, eligible: Eligible = None) -> Ticket:
+def choose(
+    state: State, stream: Stream, eligible: Eligible = None, context: Visitor = None
+) -> Ticket:
     """Draw an arm, among the ``eligible`` ones if given, and return its ticket.
 
     Changes nothing but the stream and scratch space. The probability on the ticket is that of
-    the restricted draw. Compiled code passes all three arguments. An implementation may leave out
-    ``eligible``; the policy can then not be restricted to some arms.
+    the restricted draw. An implementation may leave out ``eligible``; the policy can then not be
+    restricted to some arms.
 
     Args:
         state: the state of a policy.
         stream: the random numbers of the learner.
         eligible: which arms may be chosen; by default all.
+        context: what is known about the visitor.
     """
-    implementation = find(choose, type(state))
-    if eligible is None:
-        ticket: Ticket = implementation(state, stream)
-    else:
-        ticket = implementation(state, stream, eligible)
+    ticket: Ticket = call(choose, state, stream=stream, eligible=eligible, context=context)
     return ticket
 
 
@@ -243,7 +332,7 @@ def is_restrictable(state: State) -> bool:
 
 
 @dispatched
-def assign(state: State, ticket: Ticket) -> Ticket:
+def assign(state: State, ticket: Ticket, context: Visitor = None) -> Ticket:
     """Count a decision, and return its ticket with the fields that the state fills in.
 
     The decision need not be one that this state would have made: when a log is replayed after a
@@ -252,32 +341,35 @@ def assign(state: State, ticket: Ticket) -> Ticket:
     Args:
         state: the state of a policy.
         ticket: a ticket of :func:`choose`, of this state or of another one.
+        context: what is known about the visitor.
     """
-    completed: Ticket = find(assign, type(state))(state, ticket)
+    completed: Ticket = call(assign, state, ticket=ticket, context=context)
     return completed
 
 
 @inlined
-def decide(state: State, stream: Stream) -> Ticket:
+def decide(state: State, stream: Stream, context: Visitor = None) -> Ticket:
     """Choose an arm and assign the decision in one step.
 
     Args:
         state: the state of a policy.
         stream: the random numbers of the learner.
+        context: what is known about the visitor.
     """
-    return assign(state, choose(state, stream, None))
+    return assign(state, choose(state, stream, None, context), context)
 
 
 @dispatched
-def learn(state: State, ticket: Ticket, reward: float) -> None:
+def learn(state: State, ticket: Ticket, reward: float, context: Visitor = None) -> None:
     """Learn from the reward of an assigned decision.
 
     Args:
         state: the state of a policy.
         ticket: the ticket as :func:`assign` returned it.
         reward: the reward, in [0, 1].
+        context: what was known about the visitor at the decision.
     """
-    find(learn, type(state))(state, ticket, reward)
+    call(learn, state, ticket=ticket, reward=reward, context=context)
 
 
 @dispatched
@@ -311,7 +403,13 @@ def _pass_nothing(state: State) -> None:
 
 @dispatched
 def corrupt(
-    state: State, round: int, weights: Floats, rewards: Floats, left: float, stream: Stream
+    state: State,
+    round: int,
+    weights: Floats,
+    rewards: Floats,
+    left: float,
+    stream: Stream,
+    scene: Scene | None = None,
 ) -> None:
     """Change ``rewards`` in place, before the arm is drawn.
 
@@ -325,12 +423,24 @@ def corrupt(
         rewards: the round's honest rewards, one for each arm, to be changed within [0, 1].
         left: what remains of the budget.
         stream: the random numbers of the attack.
+        scene: what is known about the visitor, where visitors differ.
     """
-    find(corrupt, type(state))(state, round, weights, rewards, left, stream)
+    call(
+        corrupt,
+        state,
+        round=round,
+        weights=weights,
+        rewards=rewards,
+        left=left,
+        stream=stream,
+        scene=scene,
+    )
 
 
 @dispatched
-def looks(state: State, round: int, rewards: Floats, left: float) -> bool:
+def looks(
+    state: State, round: int, rewards: Floats, left: float, scene: Scene | None = None
+) -> bool:
     """Whether the adversary needs the learner's distribution in this round.
 
     Asked before ``corrupt`` with the round's honest rewards, of an adversary that declares that it
@@ -342,8 +452,9 @@ def looks(state: State, round: int, rewards: Floats, left: float) -> bool:
         round: the number of the round, from 0.
         rewards: the round's honest rewards.
         left: what remains of the budget.
+        scene: what is known about the visitor, where visitors differ.
     """
-    needed: bool = find(looks, type(state))(state, round, rewards, left)
+    needed: bool = call(looks, state, round=round, rewards=rewards, left=left, scene=scene)
     return needed
 
 
@@ -390,20 +501,22 @@ def forwards(*generics: Callable[..., Any]) -> Callable[[C], C]:
     return register
 
 
-def _distribution(state: Any, out: Floats) -> None:
-    distribution(state[0], out)
+def _distribution(state: Any, out: Floats, context: Visitor = None) -> None:
+    distribution(state[0], out, context)
 
 
-def _choose(state: Any, stream: Stream, eligible: Eligible = None) -> Ticket:
-    return choose(state[0], stream, eligible)
+def _choose(
+    state: Any, stream: Stream, eligible: Eligible = None, context: Visitor = None
+) -> Ticket:
+    return choose(state[0], stream, eligible, context)
 
 
-def _assign(state: Any, ticket: Ticket) -> Ticket:
-    return assign(state[0], ticket)
+def _assign(state: Any, ticket: Ticket, context: Visitor = None) -> Ticket:
+    return assign(state[0], ticket, context)
 
 
-def _learn(state: Any, ticket: Ticket, reward: float) -> None:
-    learn(state[0], ticket, reward)
+def _learn(state: Any, ticket: Ticket, reward: float, context: Visitor = None) -> None:
+    learn(state[0], ticket, reward, context)
 
 
 def _drop(state: Any, ticket: Ticket) -> None:

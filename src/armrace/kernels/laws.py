@@ -34,11 +34,11 @@ from armrace.kernels.streams import (
     uniform,
 )
 
-KINDS = ("Bernoulli", "uniform", "Beta", "finite support", "deterministic", "table")
+KINDS = ("Bernoulli", "uniform", "Beta", "finite support", "deterministic", "table", "visitors")
 """What the kinds of laws are called, in order of their numbers. A new kind is added here, and its
 rewards are drawn in :func:`_fill_arm`."""
 
-BERNOULLI, UNIFORM, BETA, FINITE, DETERMINISTIC, TABLE = range(len(KINDS))
+BERNOULLI, UNIFORM, BETA, FINITE, DETERMINISTIC, TABLE, VISITORS = range(len(KINDS))
 
 CHUNK = BLOCK * BLOCKS
 """Rounds whose rewards are drawn together, so that drawing vectorises."""
@@ -54,8 +54,9 @@ class Law(NamedTuple):
 
     ``first`` and ``second`` are an arm's parameters: the mean of a Bernoulli arm, the ends of
     a uniform one, alpha and beta of a Beta one, the value of a deterministic one. ``values``
-    and ``cumulative`` (one row per arm) belong to finite support, ``table`` (one per round) to
-    recorded rewards. ``place`` is the key, the purpose and the replication of the counter.
+    and ``cumulative`` (one row per arm) belong to finite support, ``table`` to recorded rewards
+    (one row per round) and to visitors (the means of each kind of visitor). ``place`` is the key,
+    the purpose and the replication of the counter.
     """
 
     kind: npt.NDArray[np.int64]
@@ -97,6 +98,8 @@ class RewardChunk(NamedTuple):
     rewards: npt.NDArray[np.float64]
     heads: npt.NDArray[np.uint64]
     """The coins of Bernoulli arms, before they were spread into rewards."""
+    visitors: npt.NDArray[np.int64]
+    """Which visitor came in each round, where visitors differ."""
     words: npt.NDArray[np.uint32]
     scratch: npt.NDArray[np.uint64]
 
@@ -107,6 +110,7 @@ def make_drawn(arms: int) -> RewardChunk:
         chunk=np.full(1, -1, dtype=np.int64),
         rewards=np.zeros((arms, CHUNK)),
         heads=np.zeros((arms, BLOCKS), dtype=np.uint64),
+        visitors=np.zeros(CHUNK, dtype=np.int64),
         words=np.zeros((_ARMS_A_GROUP, CHUNK), dtype=np.uint32),
         scratch=np.zeros(SCRATCH, dtype=np.uint64),
     )
@@ -130,6 +134,8 @@ def draw_chunk(law: Law, chunk: int, drawn: RewardChunk) -> None:
     if drawn.chunk[0] == chunk:
         return
     drawn.chunk[0] = chunk
+    if law.kind[0] == VISITORS:
+        _draw_visitors(law, chunk * CHUNK, drawn)
     group_of_words = -1
     for arm in range(law.kind.size):
         kind = law.kind[arm]
@@ -138,10 +144,16 @@ def draw_chunk(law: Law, chunk: int, drawn: RewardChunk) -> None:
             continue
         # One call of Philox gives four words: neighbouring arms share it, one word each.
         group, place_in_group = divmod(arm, _ARMS_A_GROUP)
-        if kind in (UNIFORM, FINITE) and group != group_of_words:
+        if kind in (UNIFORM, FINITE, VISITORS) and group != group_of_words:
             _draw_words(law.place, chunk * CHUNK, group, drawn.words)
             group_of_words = group
-        _fill_arm(law, arm, chunk * CHUNK, drawn.words[place_in_group], drawn.rewards[arm])
+        words, out = drawn.words[place_in_group], drawn.rewards[arm]
+        if kind == VISITORS:
+            for i in range(CHUNK):
+                mean = law.table[drawn.visitors[i], arm]
+                out[i] = 1.0 if _open_unit(words[i]) < mean else 0.0
+        else:
+            _fill_arm(law, arm, chunk * CHUNK, words, out)
 
 
 @inlined
@@ -209,6 +221,17 @@ def rewards_between(
     return np.vstack(table)[first - start : last - start]
 
 
+def visitors_between(law: Law, first: int, last: int) -> list[int]:
+    """Return who comes in the rounds from ``first`` up to, not including, ``last``."""
+    if law.kind[0] != VISITORS:
+        return [0] * (last - first)
+    drawn, found = make_drawn(law.kind.size), []
+    for number in range(first, last):
+        draw_chunk(law, number // CHUNK, drawn)
+        found.append(int(drawn.visitors[number % CHUNK]))
+    return found
+
+
 @inlined
 def _draw_words(
     place: npt.NDArray[np.uint64], first_round: int, group: int, words: npt.NDArray[np.uint32]
@@ -225,6 +248,15 @@ def _draw_words(
         words[1, i] = b
         words[2, i] = c
         words[3, i] = d
+
+
+@inlined
+def _draw_visitors(law: Law, first_round: int, drawn: RewardChunk) -> None:
+    """Draw who comes in each round, with words of a group that no arm has."""
+    beyond = (law.kind.size + _ARMS_A_GROUP - 1) // _ARMS_A_GROUP
+    _draw_words(law.place, first_round, beyond, drawn.words)
+    for i in range(CHUNK):
+        drawn.visitors[i] = int(_open_unit(drawn.words[0, i]) * law.table.shape[0])
 
 
 @inlined

@@ -38,6 +38,7 @@ from armrace.kernels.generics import (
     NO_ARM,
     NO_LAYER,
     Ticket,
+    Visitor,
     assign,
     choose,
     distribution,
@@ -125,6 +126,7 @@ def ticket_fits(ticket: Ticket, arms: int, layers: int, exact: bool) -> bool:
         and (sound or not exact)
         and _LEAST_PROBABILITY <= ticket.inner_probability <= _LARGEST_PROBABILITY
         and abs(ticket.memo) <= _LARGEST_MEMO
+        and abs(ticket.inner_memo) <= _LARGEST_MEMO
     )
 
 
@@ -141,7 +143,13 @@ def fitting(ticket: Ticket, arms: int, layers: int, exact: bool) -> Ticket:
 
 @inlined
 def decide_fitting(
-    state: Any, stream: Stream, arms: int, layers: int, exact: bool, trusted: bool
+    state: Any,
+    stream: Stream,
+    arms: int,
+    layers: int,
+    exact: bool,
+    trusted: bool,
+    context: Visitor = None,
 ) -> Ticket:
     """Choose an arm and assign the decision; see :func:`fitting`.
 
@@ -153,9 +161,10 @@ def decide_fitting(
         exact: whether its tickets carry the probability of their arm.
         trusted: whether nothing is checked. A policy of this package never fails, and would compute
             for the check alone probabilities that nothing else in a simulation needs.
+        context: what is known about the visitor.
     """
-    chosen = choose(state, stream, None)
-    return assign(state, chosen if trusted else fitting(chosen, arms, layers, exact))
+    chosen = choose(state, stream, None, context)
+    return assign(state, chosen if trusted else fitting(chosen, arms, layers, exact), context)
 
 
 _raise_refusal = spelled(

@@ -26,7 +26,7 @@ from numba.np import arrayobj
 from armrace.kernels.compiling import entry
 from armrace.kernels.dispatch import implementations, implements
 from armrace.kernels.fingerprints import fingerprint
-from armrace.kernels.generics import corrupt, looks, observe
+from armrace.kernels.generics import Scene, corrupt, looks, observe
 from armrace.kernels.handles import Handle
 from armrace.kernels.laws import (
     Law,
@@ -78,13 +78,14 @@ class LiveAttack:
         sees_weights: bool,
         smallest_cost: float,
         sees_arm: bool = False,
+        knows_visitors: bool = False,
     ) -> None:
         code = fingerprint(implementations(state))
         # Kept as a member: the addresses below are valid only as long as the handle lives.
         self._handle = Handle(_AttackState(state, stream))
         # What an attack does not implement is not compiled, which would take a second for each.
         learns, chooses = implements(observe, type(state)), implements(looks, type(state))
-        addresses = _addresses(code, self._handle._numba_type_, learns, chooses)
+        addresses = _addresses(code, self._handle._numba_type_, learns, chooses, knows_visitors)
         self.attack = Attack(
             int(self._handle),
             *addresses,
@@ -95,38 +96,72 @@ class LiveAttack:
 
 
 @cache
-def attack_entries(code: str) -> tuple[Any, Any, Any]:
-    """The functions behind ``corrupt``, ``observe`` and ``looks``, not compiled for a handle."""
+def attack_entries(code: str, knows_visitors: bool = False) -> tuple[Any, Any, Any]:
+    """The functions behind ``corrupt``, ``observe`` and ``looks``, not compiled for a handle.
+
+    Only an attack on visitors who differ is told about them.
+    """
+    if knows_visitors:
+        code = f"{code}.visitors"
 
     @entry(code)
     def attack_corrupt(
-        state: Any, round: int, weights: Any, rewards: Any, arms: int, left: float
+        state: Any,
+        round: int,
+        weights: Any,
+        rewards: Any,
+        arms: int,
+        left: float,
+        means: Any,
+        vector: Any,
+        dimension: int,
     ) -> None:
         shown, paid = numba.carray(weights, (arms,)), numba.carray(rewards, (arms,))
-        corrupt(state.attack, round, shown, paid, left, state.stream)
+        if knows_visitors:
+            scene = Scene(numba.carray(means, (arms,)), numba.carray(vector, (dimension,)))
+            corrupt(state.attack, round, shown, paid, left, state.stream, scene)
+        else:
+            corrupt(state.attack, round, shown, paid, left, state.stream, None)
 
     @entry(code)
     def attack_observe(state: Any, round: int, arm: int, reward: float) -> None:
         observe(state.attack, round, arm, reward)
 
     @entry(code)
-    def attack_looks(state: Any, round: int, rewards: Any, arms: int, left: float) -> int:
-        return int(looks(state.attack, round, numba.carray(rewards, (arms,)), left))
+    def attack_looks(
+        state: Any,
+        round: int,
+        rewards: Any,
+        arms: int,
+        left: float,
+        means: Any,
+        vector: Any,
+        dimension: int,
+    ) -> int:
+        paid = numba.carray(rewards, (arms,))
+        if knows_visitors:
+            scene = Scene(numba.carray(means, (arms,)), numba.carray(vector, (dimension,)))
+            return int(looks(state.attack, round, paid, left, scene))
+        return int(looks(state.attack, round, paid, left, None))
 
     return attack_corrupt, attack_observe, attack_looks
 
 
 @cache
-def _addresses(code: str, kind: Any, observes: bool, looks: bool) -> tuple[int, int, int]:
+def _addresses(
+    code: str, kind: Any, observes: bool, looks: bool, knows_visitors: bool
+) -> tuple[int, int, int]:
     """Return the addresses of an attack's functions, compiled for one type of handle."""
-    attack_corrupt, attack_observe, attack_looks = attack_entries(code)
+    attack_corrupt, attack_observe, attack_looks = attack_entries(code, knows_visitors)
+    visitor = (_NUMBERS, _NUMBERS, types.int64)
     integer, number = types.int64, types.float64
     observe_at = looks_at = NOWHERE
     if observes:
         observe_at = address_of(attack_observe, (kind, integer, integer, number))
     if looks:
-        looks_at = address_of(attack_looks, (kind, integer, _NUMBERS, integer, number))
-    corrupt_at = address_of(attack_corrupt, (kind, integer, _NUMBERS, _NUMBERS, integer, number))
+        looks_at = address_of(attack_looks, (kind, integer, _NUMBERS, integer, number, *visitor))
+    shown = (kind, integer, _NUMBERS, _NUMBERS, integer, number)
+    corrupt_at = address_of(attack_corrupt, (*shown, *visitor))
     return corrupt_at, observe_at, looks_at
 
 
@@ -155,20 +190,28 @@ def _call_corrupt(
     weights: Any,
     rewards: Any,
     left: Any,
+    means: Any,
+    vector: Any,
 ) -> Any:
     """Generate the call of ``corrupt`` at an address."""
 
     # Arrays cross the boundary as bare pointers and a length: the layout of Numba's arrays is
     # not part of the calling convention of C.
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        function, handle, number, shown, paid, rest = arguments
-        shown = arrayobj.make_array(signature.args[3])(context, builder, shown)
-        paid = arrayobj.make_array(signature.args[4])(context, builder, paid)
-        handle = builder.inttoptr(handle, _POINTER)
-        _call(builder, function, [handle, number, shown.data, paid.data, paid.nitems, rest])
+        function, handle, number, *arrays, rest = arguments[:-2]
+        shown, paid, expected, features = (
+            arrayobj.make_array(kind)(context, builder, array)
+            for kind, array in zip(
+                (*signature.args[3:5], *signature.args[6:]), (*arrays, *arguments[6:]), strict=True
+            )
+        )
+        seen = [builder.inttoptr(handle, _POINTER), number, shown.data, paid.data]
+        visitor = [expected.data, features.data, features.nitems]
+        _call(builder, function, [*seen, paid.nitems, rest, *visitor])
         return context.get_dummy_value()
 
-    return types.void(address, state, types.int64, weights, rewards, left), generate
+    kinds = (address, state, types.int64, weights, rewards, left, means, vector)
+    return types.void(*kinds), generate
 
 
 @intrinsic
@@ -187,28 +230,38 @@ def _call_observe(
 
 @intrinsic
 def _call_looks(
-    typing_context: Any, address: Any, state: Any, round: Any, rewards: Any, left: Any
+    typing_context: Any,
+    address: Any,
+    state: Any,
+    round: Any,
+    rewards: Any,
+    left: Any,
+    means: Any,
+    vector: Any,
 ) -> Any:
     """Generate the call of ``looks`` at an address."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        function, handle, number, paid, rest = arguments
-        paid = arrayobj.make_array(signature.args[3])(context, builder, paid)
-        handle = builder.inttoptr(handle, _POINTER)
-        numbers = [handle, number, paid.data, paid.nitems, rest]
-        return _call(builder, function, numbers, _INTEGER)
+        function, handle, number, paid, rest, expected, features = arguments
+        paid, expected, features = (
+            arrayobj.make_array(signature.args[place])(context, builder, array)
+            for place, array in ((3, paid), (5, expected), (6, features))
+        )
+        seen = [builder.inttoptr(handle, _POINTER), number, paid.data, paid.nitems, rest]
+        visitor = [expected.data, features.data, features.nitems]
+        return _call(builder, function, [*seen, *visitor], _INTEGER)
 
-    return types.int64(address, state, types.int64, rewards, left), generate
+    return types.int64(address, state, types.int64, rewards, left, means, vector), generate
 
 
 call_corrupt: Callable[..., None] = _call_corrupt
-"""Call ``corrupt`` at its address: (address, state, round, weights, rewards, left)."""
+"""Call ``corrupt``: (address, state, round, weights, rewards, left, means, vector)."""
 
 call_observe: Callable[..., None] = _call_observe
 """Call ``observe`` at its address: (address, state, round, arm, reward)."""
 
 call_looks: Callable[..., int] = _call_looks
-"""Call ``looks`` at its address: (address, state, round, rewards, left)."""
+"""Call ``looks`` at its address: (address, state, round, rewards, left, means, vector)."""
 
 
 class Rewards(NamedTuple):

@@ -168,7 +168,10 @@ def _corrupted(
     for other in range(clean.size):
         proposal[other] = clean[other]
     left = ledger.charged[1] - ledger.charged[0]
-    call_corrupt(attack.corrupt, attack.state, round, tally.weights, proposal, left)
+    nothing = clean[:0]
+    call_corrupt(
+        attack.corrupt, attack.state, round, tally.weights, proposal, left, nothing, nothing
+    )
     changed = False
     for other in range(clean.size):
         changed |= proposal[other] != clean[other]

@@ -133,14 +133,15 @@ def grow_state(state: Any, fresh: Any) -> None:
     larger = dict(lasting_arrays(fresh))
     for name, array in lasting_arrays(state):
         larger[name][tuple(slice(size) for size in array.shape)] = array
-    _complete(state, fresh)
+    complete_grown(state, fresh)
 
 
-def _complete(state: Any, grown: Any) -> None:
+def complete_grown(state: Any, grown: Any) -> None:
     """Call the functions of :func:`grown_by`, those of inner states first."""
     for old, member in zip(state, grown, strict=True):
-        if hasattr(member, "_fields"):
-            _complete(old, member)
+        # A stack grows row by row, see :mod:`armrace.kernels.leaves`.
+        if hasattr(member, "_fields") and not hasattr(grown, "leaf_count"):
+            complete_grown(old, member)
     if type(grown) in _GROWN_BY:
         _GROWN_BY[type(grown)](grown, state)
 

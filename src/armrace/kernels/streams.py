@@ -170,6 +170,17 @@ _TWO_PI = 2.0 * math.pi
 
 
 @inlined
+def normal(stream: Stream) -> float:
+    """Draw a standard normal variate, by the polar method of Marsaglia."""
+    x, square = 0.0, 2.0
+    while square >= 1.0 or square == 0.0:
+        x = 2.0 * uniform(stream) - 1.0
+        y = 2.0 * uniform(stream) - 1.0
+        square = x * x + y * y
+    return x * math.sqrt(-2.0 * math.log(square) / square)
+
+
+@inlined
 def geometric(stream: Stream, chance: float, most: int) -> int:
     """Draw the number of failures before the first success, truncated at ``most``."""
     if chance >= 1.0:

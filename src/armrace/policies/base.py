@@ -47,7 +47,13 @@ class Policy(Specification, frozen=True):
     """
 
     kind: ClassVar[str] = "policy"
-    families: ClassVar[tuple[str, ...]] = ("paper", "robust", "stochastic", "adversarial")
+    families: ClassVar[tuple[str, ...]] = (
+        "paper",
+        "robust",
+        "stochastic",
+        "adversarial",
+        "contextual",
+    )
     exact_tickets: ClassVar[bool] = True
     """Whether tickets carry the probability of their arm. If it is costly to compute, tickets
     carry NaN, and ``distribution`` computes it on request."""
@@ -69,6 +75,9 @@ class Policy(Specification, frozen=True):
     """Whether a policy that draws by weights learns from decisions that it did not draw, because it
     only counts their rewards. If it divides rewards by probabilities, it must not: what the others
     did not choose had the probability 0. A policy that does not draw by weights may learn."""
+
+    takes_contexts: ClassVar[bool] = False
+    """Whether it looks at visitors' contexts; ``start`` then takes their shape, too."""
 
     def start(self, arms: int, horizon: int) -> Any:
         """Return the state before the first round.

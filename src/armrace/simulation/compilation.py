@@ -86,7 +86,7 @@ def units_for(experiments: Sequence[Experiment], make: Make = first_parts) -> li
     for experiment in experiments:
         parts = make(experiment)
         code = fingerprint(implementations(parts.adversary))
-        if not _is_ready(attack_entries(code)[0]):
+        if not _is_ready(attack_entries(code, parts.crowd is not None)[0]):
             attacks[code] = _unit(
                 experiment.adversary, _SECONDS_AN_ATTACK, compile_attack, experiment
             )

@@ -12,15 +12,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from armrace.kernels.crowds import context_of
 from armrace.kernels.generics import (
     NO_LAYER,
+    Scene,
     corrupt,
     decide,
     distribution,
     learn,
     observe,
 )
-from armrace.kernels.laws import rewards_between
+from armrace.kernels.laws import rewards_between, visitors_between
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import Parts, make_parts
 
@@ -38,6 +40,8 @@ class ReferenceRun:
     weights: list[Floats] = field(default_factory=list)
     arms: list[int] = field(default_factory=list)
     layers: list[int] = field(default_factory=list)
+    visitors: list[int] = field(default_factory=list)
+    """Who came, where visitors differ."""
     spent: float = 0.0
     """What the attack was charged."""
     refused: int = 0
@@ -137,10 +141,17 @@ def play_reference(experiment: Experiment, parts: Parts, first: int, last: int) 
     arms, sees_arm = parts.law.kind.size, experiment.account == "seen"
     run, budget = ReferenceRun(state=policy), experiment.budget - float(parts.ledger.charged[0])
     rewards = rewards_between(parts.law, first, last)
+    visitors = visitors_between(parts.law, first, last)
     for number, clean in enumerate(rewards, start=first):
-        # 1. The learner fixes its distribution.
+        # 1. A visitor comes, and the learner fixes its distribution.
+        context, scene = None, None
+        if parts.crowd is not None:
+            visitor = int(visitors[number - first])
+            run.visitors.append(visitor)
+            context = context_of(parts.crowd, visitor)
+            scene = Scene(parts.crowd.means[visitor], context.vector)
         weights = np.zeros(arms)
-        distribution(policy, weights)
+        distribution(policy, weights, context)
         # 2. Every arm has a stochastic reward.
         # 3. The adversary, which sees both and the past, changes the rewards.
         paid = proposed = clean.copy()
@@ -150,7 +161,8 @@ def play_reference(experiment: Experiment, parts: Parts, first: int, last: int) 
         if left > 0:
             # Copies, so that an attack which writes to what it is shown changes nothing here.
             shown = weights if experiment.adversary.sees_weights else np.zeros(arms)
-            corrupt(adversary, number, shown.copy(), proposed, left, parts.adversary_stream)
+            stream = parts.adversary_stream
+            corrupt(adversary, number, shown.copy(), proposed, left, stream, scene)
             paid = proposed.copy()
             cost = float(np.abs(paid - clean).max())
             legal = bool(np.all((paid >= 0) & (paid <= 1)))
@@ -160,7 +172,7 @@ def play_reference(experiment: Experiment, parts: Parts, first: int, last: int) 
             elif not sees_arm:
                 run.spent += cost
         # 4. The arm is drawn, and only its corrupted reward is seen.
-        ticket = decide(policy, parts.learner_stream)
+        ticket = decide(policy, parts.learner_stream, context)
         reward, change = float(paid[ticket.arm]), float(abs(paid - clean)[ticket.arm])
         if sees_arm:  # an attack that sees the arm before it answers pays for that arm alone
             if run.spent + change > budget:
@@ -169,7 +181,7 @@ def play_reference(experiment: Experiment, parts: Parts, first: int, last: int) 
                 reward, change = float(clean[ticket.arm]), 0.0
             run.spent += change
         run.seen.append(change)
-        learn(policy, ticket, reward)
+        learn(policy, ticket, reward, context)
         if left > 0:
             observe(adversary, number, ticket.arm, reward)
         run.clean.append(clean)

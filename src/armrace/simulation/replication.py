@@ -13,6 +13,7 @@ from armrace.audit import Audit, audit
 from armrace.audit.audit_trail import watch_unchecked
 from armrace.errors import BrokenPolicy, InvalidParameter
 from armrace.kernels import engine
+from armrace.kernels.crowds import Crowd, crowd_shape
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.engine import CheckpointRecord, Ledger, is_spent, make_ledger, make_record
 from armrace.kernels.fingerprints import fingerprint
@@ -21,7 +22,7 @@ from armrace.kernels.laws import Law
 from armrace.kernels.live import BadTicket
 from armrace.kernels.pointers import LiveAttack, LiveRewards
 from armrace.kernels.streams import Stream
-from armrace.policies import ArmView
+from armrace.policies import ArmView, Policy
 from armrace.policies.races import fast_forward
 from armrace.policies.races.race import Race
 from armrace.randomness import Purpose, reward_place, stream_for
@@ -47,6 +48,10 @@ class Outcome(NamedTuple):
     layer_corruption: Floats
     seen_corruption: Floats
     """Changes of the rewards that the learner saw."""
+    leaf_regret: Floats
+    """Against the best arm of each leaf; as ``pseudo_regret`` where visitors are alike."""
+    constant_regret: Floats
+    """Against the best single arm, by mean rewards; negative if contexts helped."""
     refused: npt.NDArray[np.int64]
     """Rounds in which a change was not applied: illegal, or beyond the budget."""
     view: Sequence[ArmView]
@@ -87,6 +92,8 @@ class Parts(NamedTuple):
     """Whether the adversary answers after the arm is drawn, and pays for that arm alone."""
     checked: bool = False
     """Whether an index out of bounds is refused, by a loop that is compiled with such checks."""
+    crowd: Crowd | None = None
+    """Who comes, if visitors differ."""
 
 
 def make_parts(
@@ -104,7 +111,8 @@ def make_parts(
     law.place[:] = reward_place(experiment.seed, replication)
     arms = law.kind.size
     layers = policy.layer_count(arms, horizon)
-    own, adversary = policy.start(arms, horizon), experiment.adversary.start(setting)
+    crowd = experiment.environment.crowd()
+    own, adversary = _start(policy, arms, horizon, crowd), experiment.adversary.start(setting)
     state = own if experiment.audit is None else watch_unchecked(own, arms, horizon)
     return Parts(
         name=policy.tag(),
@@ -124,7 +132,16 @@ def make_parts(
         leap=_make_leap(experiment, state, adversary, law),
         sees_arm=experiment.account == "seen",
         checked=checked,
+        crowd=crowd,
     )
+
+
+def _start(policy: Policy, arms: int, horizon: int, crowd: Crowd | None) -> Any:
+    """Return a policy's first state; one that takes contexts is told how large they are."""
+    if crowd is None or not policy.takes_contexts:
+        return policy.start(arms, horizon)
+    start: Any = policy.start
+    return start(arms, horizon, crowd_shape(crowd))
 
 
 def _growth(experiment: Experiment) -> float:
@@ -200,6 +217,7 @@ def live_attack(parts: Parts) -> LiveAttack:
         parts.sees_weights,
         parts.smallest_cost,
         parts.sees_arm,
+        parts.crowd is not None,
     )
 
 
@@ -218,6 +236,8 @@ def play_out(parts: Parts) -> None:
     arguments: tuple[Any, ...] = (*before, *after)
     if parts.leap is not None:
         arguments = (*before, parts.reward_stream, *after, parts.leap, parts.law)
+    elif parts.crowd is not None:
+        arguments = (*arguments, parts.crowd)
     try:
         call_entry(runner_for(parts), *arguments)
     except BadTicket as error:
@@ -263,17 +283,24 @@ def _shape(parts: Parts) -> tuple[int, int]:
 
 def _outcome(parts: Parts, view: Sequence[ArmView], seconds: float, found: Audit | None) -> Outcome:
     record, gaps = parts.record, parts.means.max() - parts.means
+    pseudo = leaf = constant = record.pulls @ gaps
+    if parts.crowd is not None:
+        best, best_in_leaf, played = record.worth.T
+        pseudo, leaf = best - played, best_in_leaf - played
+        constant = record.promised.max(axis=1) - played
     return Outcome(
         # As in the paper, against the best arm in hindsight on the rewards after corruption
         # (erratum 14).
         regret=(record.clean_totals + record.shifts).max(axis=1) - record.collected,
-        pseudo_regret=record.pulls @ gaps,
+        pseudo_regret=pseudo,
         clean_regret=record.clean_totals.max(axis=1) - record.clean_collected,
         corruption=record.corruption,
         pulls=record.pulls,
         arm_corruption=record.arm_corruption,
         layer_corruption=record.layer_corruption,
         seen_corruption=record.seen,
+        leaf_regret=leaf,
+        constant_regret=constant,
         refused=record.refused,
         view=view,
         leapt=None if parts.leap is None else fast_forward.rounds_skipped(parts.leap),

@@ -25,6 +25,7 @@ from armrace.theory.barriers import (
     tsallis_inf_any_rewards_regret,
     tsallis_inf_regret,
 )
+from armrace.theory.contexts import expert_regret, leaf_regret
 from armrace.theory.eliminations import (
     elimination_log_term,
     fast_slow_log_term,
@@ -88,6 +89,7 @@ __all__ = [
     "corruption_allowance",
     "elimination_log_term",
     "exp3_any_rewards_regret",
+    "expert_regret",
     "fast_slow_log_term",
     "fast_slow_regret",
     "fast_slow_stochastic_regret",
@@ -105,6 +107,7 @@ __all__ = [
     "layer_tolerances",
     "lb_inf_proof",
     "lb_inf_regret",
+    "leaf_regret",
     "most_labelled_rounds",
     "moves_until_deleted",
     "observed_corruption",

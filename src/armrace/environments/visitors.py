@@ -1,0 +1,205 @@
+"""Environments whose visitors differ: each round draws one, and rewards depend on it.
+
+There is a finite number of kinds of visitors, equally likely, each with a vector, a leaf and the
+mean reward of every arm. So all means are known exactly: of each context, each leaf and each arm.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from armrace.environments.base import Environment, require_arms
+from armrace.errors import InvalidParameter
+from armrace.kernels import laws
+from armrace.kernels.crowds import Crowd, make_crowd
+from armrace.limits import Limits
+from armrace.randomness import Purpose, generator_for
+
+Floats = npt.NDArray[np.float64]
+
+_KINDS = 4096
+_LONGEST = 1.0 + 1e-9
+_FARTHEST = 3.0
+"""Coordinates are cut off here, in deviations, so that means stay within [0, 1]."""
+
+
+class Kinds(NamedTuple):
+    """The kinds of visitors: one row each."""
+
+    vectors: Floats
+    leaves: npt.NDArray[np.int64]
+    means: Floats
+
+
+class VisitorEnvironment(Environment, frozen=True):
+    """A base for environments of visitors; :meth:`kinds` says which there are."""
+
+    family: ClassVar[str] = "visitors"
+
+    def kinds(self) -> Kinds:
+        """Return the kinds of visitors, which must be the same at every call."""
+        raise NotImplementedError(f"{type(self).__name__} does not say its kinds")
+
+    def mean_rewards(self, horizon: int) -> Floats:
+        return np.asarray(self.kinds().means.mean(axis=0))
+
+    def support(self) -> Floats:
+        return np.tile([0.0, 1.0], (self.arms, 1))
+
+    def law(self) -> laws.Law:
+        means = np.ascontiguousarray(self.kinds().means)
+        return laws.make_law(laws.VISITORS, means.shape[1], table=means)
+
+    def crowd(self) -> Crowd:
+        kinds = self.kinds()
+        return make_crowd(kinds.vectors, kinds.leaves, kinds.means)
+
+
+class Visitors(VisitorEnvironment, frozen=True, tag="visitors", eq=False):
+    """Visitors of your own: a table of vectors, leaves and mean rewards, one row a kind.
+
+    A row of :class:`armrace.contexts.Schema`'s ``vector`` and a leaf for each visitor of a log, and
+    what each arm would pay on average, make an environment of that log.
+
+    >>> shop = Visitors(vectors=np.eye(2), leaves=np.array([0, 1]), means=np.eye(2))
+    >>> shop.mean_rewards(1)
+    array([0.5, 0.5])
+    """
+
+    vectors: Annotated[np.ndarray, "encoded features of length at most 1, one row a kind"]
+    means: Annotated[np.ndarray, "probability that an arm pays, one row a kind, one column an arm"]
+    leaves: Annotated[np.ndarray | None, "the leaf of each kind; by default all in one"] = None
+
+    def validate(self) -> None:
+        vectors, means = _table("vectors", self.vectors), _table("means", self.means)
+        leaves = np.zeros(len(vectors)) if self.leaves is None else np.asarray(self.leaves)
+        if not len(vectors) == len(means) == len(leaves):
+            raise InvalidParameter(
+                "vectors, means and leaves must have a row for each kind; "
+                f"got {len(vectors)}, {len(means)} and {len(leaves)}."
+            )
+        require_arms(means[0], "means")
+        if not bool(((means >= 0) & (means <= 1)).all()):
+            raise InvalidParameter("each of means must be in [0, 1]; got others.")
+        if not float(np.square(vectors).sum(axis=1).max()) <= _LONGEST:
+            raise InvalidParameter("each of vectors must have a length of at most 1.")
+        whole = leaves.ndim == 1 and bool(((leaves >= 0) & (leaves % 1 == 0)).all())
+        if not whole or leaves.max() >= 256:
+            raise InvalidParameter("each of leaves must be a whole number in [0, 255].")
+        for name, array in (("vectors", vectors), ("means", means), ("leaves", leaves)):
+            msgspec.structs.force_setattr(self, name, np.array(array, dtype=np.float64))
+
+    def kinds(self) -> Kinds:
+        leaves: Any = self.leaves
+        return Kinds(self.vectors, leaves.astype(np.int64), self.means)
+
+
+def _table(name: str, given: Any) -> Floats:
+    table = np.asarray(given)
+    if table.ndim != 2 or not table.size or table.dtype.kind not in "buif":
+        raise InvalidParameter(f"{name} must be a table of numbers with at least one row.")
+    return table.astype(np.float64)
+
+
+_DIMENSION = Limits("number of features", 1, 127)
+_SEED = Limits("seed of the instance: which vectors and slopes it has", 0, 2**31)
+
+
+class LinearVisitors(VisitorEnvironment, frozen=True, tag="linear-visitors"):
+    """Features are normal, and an arm's mean reward is a linear function of them.
+
+    The mean of an arm is its level at the average visitor and moves by ``slope`` with each
+    deviation of one combination of features, which is another for each arm. Leaves are the signs
+    of the first three features.
+    """
+
+    levels: Annotated[tuple[float, ...], Limits("mean of each arm at the average visitor", 0, 1)]
+    slope: Annotated[float, Limits("how far a deviation of its features moves a mean", 0, 0.3)]
+    dimension: Annotated[int, _DIMENSION] = 9
+    seed: Annotated[int, _SEED] = 0
+
+    def validate(self) -> None:
+        require_arms(self.levels, "levels")
+        reach = _FARTHEST * self.slope
+        if min(self.levels) < reach or max(self.levels) > 1 - reach:
+            raise InvalidParameter(
+                f"levels must be at least three slopes from 0 and 1; got a slope of {self.slope:g}."
+            )
+
+    def kinds(self) -> Kinds:
+        generator = generator_for(self.seed, Purpose.VISITORS)
+        features = generator.normal(size=(_KINDS, self.dimension))
+        directions = generator.normal(size=(len(self.levels), self.dimension))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        # Shrunk towards the average visitor where a mean would leave its range, so that means stay
+        # linear in the features.
+        farthest = np.abs(features @ directions.T).max(axis=1, keepdims=True)
+        features *= np.minimum(1.0, _FARTHEST / farthest)
+        means = np.array(self.levels) + self.slope * (features @ directions.T)
+        signs = (features[:, :3] > 0) @ (1 << np.arange(min(3, self.dimension)))
+        return Kinds(_vectors(features), signs.astype(np.int64), means.clip(0.0, 1.0))
+
+
+class ClusterVisitors(VisitorEnvironment, frozen=True, tag="cluster-visitors"):
+    """Visitors come in clusters, which are the leaves; each has its own mean for every arm.
+
+    The features of a visitor are those of the centre of the cluster with some noise. The means are
+    arbitrary, so that a linear function of the features cannot tell them; or, with a ``slope``,
+    their odds move with the features as well.
+    """
+
+    rates: Annotated[tuple[tuple[float, ...], ...], "mean of each arm, one row a cluster"]
+    noise: Annotated[float, Limits("deviation of features within a cluster", 0, 10)] = 0.3
+    slope: Annotated[float, Limits("how far features move the logarithm of the odds", 0, 10)] = 0.0
+    dimension: Annotated[int, _DIMENSION] = 4
+    seed: Annotated[int, _SEED] = 0
+
+    def validate(self) -> None:
+        if not self.rates or len({len(row) for row in self.rates}) != 1:
+            raise InvalidParameter("rates must have rows of one length.")
+        require_arms(self.rates[0], "rates")
+        if not all(0 < rate < 1 for row in self.rates for rate in row):
+            raise InvalidParameter("each of rates must be in (0, 1).")
+
+    def kinds(self) -> Kinds:
+        generator = generator_for(self.seed, Purpose.VISITORS)
+        rates = np.array(self.rates)
+        centres = generator.normal(size=(len(rates), self.dimension))
+        directions = generator.normal(size=(rates.shape[1], self.dimension))
+        leaves = np.arange(_KINDS) % len(rates)
+        moves = self.noise * generator.normal(size=(_KINDS, self.dimension))
+        odds = rates / (1.0 - rates)
+        scaled = odds[leaves] * np.exp(self.slope * (moves @ directions.T))
+        return Kinds(_vectors(centres[leaves] + moves), leaves, scaled / (1.0 + scaled))
+
+
+def _vectors(features: Floats) -> Floats:
+    """A constant and the features, scaled so that the longest vector has length 1."""
+    vectors = np.hstack([np.ones((len(features), 1)), features])
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1).max())
+
+
+_MIXED = tuple(
+    tuple(row)
+    for row in ((0.55, 0.35, 0.45), (0.35, 0.60, 0.40), (0.30, 0.45, 0.70),
+                (0.65, 0.50, 0.30), (0.40, 0.65, 0.55), (0.50, 0.30, 0.60))
+)  # fmt: skip
+_CLICKS = tuple(
+    tuple(row)
+    for row in ((0.080, 0.030, 0.050, 0.020, 0.040), (0.030, 0.090, 0.040, 0.050, 0.020),
+                (0.020, 0.050, 0.070, 0.030, 0.040), (0.050, 0.020, 0.030, 0.100, 0.060),
+                (0.013, 0.030, 0.050, 0.040, 0.080), (0.060, 0.040, 0.030, 0.020, 0.030))
+)  # fmt: skip
+
+CONTEXTUAL: dict[str, VisitorEnvironment] = {
+    "main": LinearVisitors(levels=(0.62, 0.52, 0.50, 0.48, 0.46), slope=0.03, seed=1),
+    "mid": LinearVisitors(levels=(0.54, 0.53, 0.52, 0.50, 0.48), slope=0.12, seed=2),
+    "segments": ClusterVisitors(rates=_MIXED, noise=0.3, seed=3),
+    "clicks": ClusterVisitors(rates=_CLICKS, noise=0.2, slope=0.3, dimension=9, seed=4),
+}
+"""Four situations: one arm is best for nearly everybody; each of five arms is for some; segments
+that no linear function describes; click rates in segments."""

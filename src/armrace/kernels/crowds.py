@@ -1,0 +1,79 @@
+"""Visitors that differ: their contexts, and the accounts of what each could have been shown."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armrace.kernels.compiling import inlined
+from armrace.kernels.generics import Context, ContextShape
+
+Floats = npt.NDArray[np.float64]
+
+BEST, BEST_IN_LEAF, PLAYED = 0, 1, 2
+"""Positions in ``Promises.totals``."""
+
+
+class Crowd(NamedTuple):
+    """The kinds of visitors, one row each, of which every round draws one."""
+
+    vectors: Floats
+    leaves: npt.NDArray[np.int64]
+    means: Floats
+    """The mean reward of each arm."""
+    best: Floats
+    """The largest of them."""
+    best_in_leaf: Floats
+    """The mean of the arm that is best on average in the visitor's leaf."""
+
+
+def make_crowd(vectors: Floats, leaves: npt.NDArray[np.int64], means: Floats) -> Crowd:
+    """Make a crowd of equally likely visitors, and find what is best for each and in its leaf."""
+    best_in_leaf = np.empty(len(means))
+    for leaf in np.unique(leaves):
+        members = leaves == leaf
+        best_in_leaf[members] = means[members, means[members].mean(axis=0).argmax()]
+    return Crowd(
+        vectors=np.ascontiguousarray(vectors),
+        leaves=leaves,
+        means=np.ascontiguousarray(means),
+        best=means.max(axis=1),
+        best_in_leaf=best_in_leaf,
+    )
+
+
+class Promises(NamedTuple):
+    """Sums over rounds of mean rewards in the visitors' contexts."""
+
+    arms: Floats
+    """Of each arm."""
+    totals: Floats
+    """Of the best arm, of the best arm of the leaf, and of the arm that was played."""
+
+
+def make_promises(arms: int) -> Promises:
+    """Empty sums."""
+    return Promises(np.zeros(arms), np.zeros(3))
+
+
+@inlined
+def context_of(crowd: Crowd, visitor: int) -> Context:
+    """What is known about a visitor."""
+    return Context(crowd.vectors[visitor], crowd.leaves[visitor])
+
+
+@inlined
+def book_visit(promises: Promises, crowd: Crowd, visitor: int, arm: int) -> None:
+    """Add what a visitor's arms were worth."""
+    for other in range(promises.arms.size):
+        promises.arms[other] += crowd.means[visitor, other]
+    promises.totals[BEST] += crowd.best[visitor]
+    promises.totals[BEST_IN_LEAF] += crowd.best_in_leaf[visitor]
+    promises.totals[PLAYED] += crowd.means[visitor, arm]
+
+
+def crowd_shape(crowd: Crowd) -> ContextShape:
+    """How large the contexts of a crowd are."""
+    return ContextShape(crowd.vectors.shape[1], int(crowd.leaves.max()) + 1)

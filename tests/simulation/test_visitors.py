@@ -1,0 +1,116 @@
+"""Visitors who differ: the compiled engine, its accounts and attacks against slow plain Python."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from armrace.adversaries import TwoPhaseByVisitor
+from armrace.adversaries.by_visitor import WORST_KNOWN
+from armrace.environments import Visitors
+from armrace.environments.visitors import CONTEXTUAL
+from armrace.errors import InvalidParameter
+from armrace.simulation import simulate
+from armrace.simulation.experiment import make_experiment
+from armrace.simulation.reference import run_reference
+from armrace.simulation.replication import make_parts, play_out, run_replication
+
+SHOP = Visitors(
+    vectors=np.array([[0.6, 0.8], [0.6, -0.8], [1.0, 0.0]]),
+    means=np.array([[0.9, 0.1, 0.3], [0.2, 0.8, 0.3], [0.4, 0.5, 0.6]]),
+    leaves=np.array([0, 1, 1]),
+)
+
+
+@pytest.mark.parametrize("policy", ["leaf-barrier", "expert-barrier", "ucb1"])
+def test_the_engine_agrees_with_plain_python(policy: str) -> None:
+    attack = TwoPhaseByVisitor(
+        first="double-impact", decoy="worst", first_low=0.3, where="spread", where_value=0.3
+    )
+    experiment = make_experiment(
+        policy=policy, environment=SHOP, adversary=attack, budget=20, horizon=300, seed=4
+    )
+    run = run_reference(experiment)
+    parts = make_parts(experiment, 0)
+    play_out(parts)
+    for name, total in run.accounts(1).items():
+        if name != "charged":
+            assert getattr(parts.ledger, name) == pytest.approx(np.array(total)), name
+    assert 0 < run.spent == parts.ledger.charged[0] <= 20
+
+    arms, visitors = np.array(run.arms), np.array(run.visitors)
+    means, best_of_leaf = SHOP.means[visitors], np.array([0, 1, 1])[visitors]
+    played = means[np.arange(300), arms].sum()
+    outcome = run_replication(experiment, 0)
+    assert outcome.pseudo_regret[-1] == pytest.approx(means.max(axis=1).sum() - played)
+    in_leaf = means[np.arange(300), best_of_leaf].sum()
+    assert outcome.leaf_regret[-1] == pytest.approx(in_leaf - played)
+    assert outcome.constant_regret[-1] == pytest.approx(means.sum(axis=0).max() - played)
+
+
+def test_visitors_are_equally_likely_and_pay_their_means() -> None:
+    """Fails by chance with probability below 1e-5 for each of 12 figures, by 4.5 deviations."""
+    rounds = 30_000
+    parts = make_parts(make_experiment(policy="ucb1", environment=SHOP, horizon=rounds, seed=9), 0)
+    play_out(parts)
+    expected = rounds * SHOP.means.mean(axis=0)
+    deviation = np.sqrt(rounds * 0.25)
+    assert (np.abs(parts.ledger.clean_totals - expected) < 4.5 * deviation).all()
+    spread = SHOP.means.std(axis=0) * np.sqrt(rounds)
+    assert (np.abs(parts.ledger.promises.arms - expected) < 4.5 * spread).all()
+
+
+def test_contexts_pay_in_segments_and_forged_feedback_breaks_what_is_naive() -> None:
+    """Means of four runs against bounds from other seeds, with a margin of 1.5."""
+
+    def lost(policy: str, environment: str, attack: int | None, budget: float) -> float:
+        adversary = "none" if attack is None else WORST_KNOWN[attack]
+        result = simulate(
+            policy=policy, environment=CONTEXTUAL[environment], adversary=adversary,
+            budget=budget, horizon=100_000, replications=4, seed=77,
+        )  # fmt: skip
+        return result.figure("pseudo_regret").mean
+
+    assert lost("leaf-barrier", "segments", None, 0) < 550
+    assert lost("leaf-barrier", "segments", 2, 1_000) < 2_650
+    assert lost("linear-ucb", "main", None, 0) < 1_000
+    assert lost("linear-ucb", "main", 3, 100) > 6_000
+
+
+@pytest.mark.parametrize(
+    ("where", "struck"),
+    [
+        ({"where": "everywhere"}, {0, 1, 2}),
+        ({"where": "best", "where_arm": 1}, {1}),
+        ({"where": "not-best", "where_arm": 1}, {0, 2}),
+        ({"where": "close", "where_value": 0.15}, {2}),
+        ({"where": "spread", "where_value": 0.5}, {0, 1}),
+        ({"where": "coordinate", "where_arm": 1}, {0}),
+    ],
+)
+def test_an_attack_strikes_whom_it_is_about(where: dict, struck: set[int]) -> None:
+    experiment = make_experiment(
+        policy="ucb1", environment=SHOP, adversary=TwoPhaseByVisitor(first="spoil", **where),
+        budget=1_000, horizon=400,
+    )  # fmt: skip
+    run = run_reference(experiment)
+    changed = (np.array(run.clean) != np.array(run.paid)).any(axis=1)
+    assert set(np.array(run.visitors)[changed].tolist()) == struck
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"means": SHOP.means[:2]}, "a row for each kind; got 3, 2 and 3"),
+        ({"means": SHOP.means + 0.5}, "each of means must be in \\[0, 1\\]"),
+        ({"means": SHOP.means[:, :1]}, "means must name at least 2 arms"),
+        ({"vectors": 2 * SHOP.vectors}, "a length of at most 1"),
+        ({"vectors": np.full((3, 2), np.nan)}, "a length of at most 1"),
+        ({"leaves": np.array([0, 1, 256])}, "a whole number in \\[0, 255\\]"),
+        ({"vectors": np.ones(3)}, "vectors must be a table of numbers"),
+    ],
+)
+def test_bad_tables_of_visitors_are_refused(parts: dict, words: str) -> None:
+    given = {"vectors": SHOP.vectors, "means": SHOP.means, "leaves": SHOP.leaves, **parts}
+    with pytest.raises(InvalidParameter, match=words):
+        Visitors(**given)
