@@ -6,6 +6,7 @@ import math
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
@@ -19,6 +20,7 @@ from armrace.kernels.generics import (
     assign,
     choose,
     distribution,
+    distribution_among,
     forwards,
     learn,
     vector_of,
@@ -72,19 +74,22 @@ class SquareCb(LinearPolicy, frozen=True, tag="square-cb"):
 
 
 @inlined
-def _weights(state: SquareCbState, context: Visitor) -> Floats:
-    """The probabilities, in scratch space."""
+def _weights(state: SquareCbState, eligible: Eligible, context: Visitor) -> Floats:
+    """The probabilities among the eligible arms, as if there were no others, in scratch space."""
     weights, vector = state.scratch, vector_of(context)
-    best = 0
+    best, count = -1, 0
     for arm in range(weights.size):
-        weights[arm] = predicted(state.models.ridge, arm, vector)
-        if weights[arm] > weights[best]:
-            best = arm
+        weights[arm] = 0.0
+        if eligible is None or eligible[arm]:
+            weights[arm] = predicted(state.models.ridge, arm, vector)
+            count += 1
+            if best < 0 or weights[arm] > weights[best]:
+                best = arm
     largest, rest = weights[best], 1.0
     sharpness = state.rate * math.sqrt(state.models.counts.rounds[0] + 1.0)
     for arm in range(weights.size):
-        if arm != best:
-            weights[arm] = 1.0 / (weights.size + sharpness * (largest - weights[arm]))
+        if arm != best and (eligible is None or eligible[arm]):
+            weights[arm] = 1.0 / (count + sharpness * (largest - weights[arm]))
             rest -= weights[arm]
     weights[best] = rest
     return weights
@@ -92,7 +97,19 @@ def _weights(state: SquareCbState, context: Visitor) -> Floats:
 
 @implement(distribution, SquareCbState)
 def square_cb_distribution(state: SquareCbState, out: Floats, context: Visitor = None) -> None:
-    weights = _weights(state, context)
+    weights = _weights(state, None, context)
+    for arm in range(out.size):
+        out[arm] = weights[arm]
+
+
+@implement(distribution_among, SquareCbState)
+def square_cb_distribution_among(
+    state: SquareCbState,
+    eligible: npt.NDArray[np.bool_],
+    out: Floats,
+    context: Visitor = None,
+) -> None:
+    weights = _weights(state, eligible, context)
     for arm in range(out.size):
         out[arm] = weights[arm]
 
@@ -101,4 +118,4 @@ def square_cb_distribution(state: SquareCbState, out: Floats, context: Visitor =
 def square_cb_choose(
     state: SquareCbState, stream: Stream, eligible: Eligible = None, context: Visitor = None
 ) -> Ticket:
-    return choose_by_weights(_weights(state, context), 1.0, stream, eligible)
+    return choose_by_weights(_weights(state, eligible, context), 1.0, stream, None)
