@@ -35,11 +35,13 @@ _FAMILIES = {
     ("policy", "paper"): "of the paper",
     ("policy", "robust"): "robust to corruption",
     ("policy", "adversarial"): "adversarial, best of both worlds",
+    ("policy", "contextual"): "for visitors who differ",
     ("attack", "paper"): "simple, and of the paper",
     ("attack", "literature"): "from the literature",
     ("attack", "daily life"): "from daily life",
     ("environment", "law"): "drawn from a law",
     ("environment", "record"): "given round by round",
+    ("environment", "visitors"): "of visitors who differ",
 }
 """What a family is called; by its own name where there is no entry."""
 

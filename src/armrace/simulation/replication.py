@@ -112,6 +112,11 @@ def make_parts(
     arms = law.kind.size
     layers = policy.layer_count(arms, horizon)
     crowd = experiment.environment.crowd()
+    if crowd is not None and policy.takes_contexts and experiment.audit is not None:
+        raise InvalidParameter(
+            f"{policy.tag()} cannot be audited where visitors differ, since an audit compares "
+            "rewards of an arm whoever the visitor was; leave out the audit."
+        )
     own, adversary = _start(policy, arms, horizon, crowd), experiment.adversary.start(setting)
     state = own if experiment.audit is None else watch_unchecked(own, arms, horizon)
     return Parts(
