@@ -26,8 +26,13 @@ def test_an_implementation_with_other_parameters_is_refused():
     def too_short(state, ticket):
         pass
 
-    with pytest.raises(TypeError, match=r"learn takes \(state, ticket, reward\); too_short takes"):
-        implement(learn, LonelyState)(too_short)
+    def mixed_up(state, reward, ticket):
+        pass
+
+    expected = r"learn takes \(state, ticket, reward, context\); {} takes"
+    for wrong in (too_short, mixed_up):
+        with pytest.raises(TypeError, match=expected.format(wrong.__name__)):
+            implement(learn, LonelyState)(wrong)
     assert implementations(LonelyState(1)) == []
 
 

@@ -15,7 +15,7 @@ from armrace.environments import (
 )
 from armrace.kernels.laws import (
     CHUNK,
-    TABLE,
+    VISITORS,
     add_totals,
     count_totals,
     draw_chunk,
@@ -246,9 +246,9 @@ def test_coins_alone_are_drawn_and_added_up_as_among_other_laws():
     assert sums[0].tolist() == both[0].rewards[:, 3:200].sum(axis=1).tolist()
 
 
-@pytest.mark.parametrize("kind", [-1, TABLE + 1])
+@pytest.mark.parametrize("kind", [-1, VISITORS + 1])
 def test_a_law_of_an_unknown_kind_is_refused(kind):
-    law, sentence = make_law(kind, arms=2), rf"5 \(table\); got \[{kind}, {kind}\]"
+    law, sentence = make_law(kind, arms=2), rf"6 \(visitors\); got \[{kind}, {kind}\]"
     with pytest.raises(ValueError, match=sentence):
         rewards_between(law, 0, 10)
     with pytest.raises(ValueError, match=sentence):

@@ -12,8 +12,13 @@ RECOMMENDED = "optimistic-log-barrier"
 
 _MANY_ARMS, _LITTLE_OPTIMISM = 30, 0.1
 
-__all__ = ["POLICIES", "RECOMMENDED", "ArmView", "Policy", "recommended"]
+__all__ = ["POLICIES", "RECOMMENDED", "ArmView", "Policy", "recommended", "without_contexts"]
 __all__.extend(POLICIES.class_names())
+
+
+def without_contexts() -> tuple[str, ...]:
+    """Return the names of all policies but those for visitors who differ."""
+    return tuple(name for name, policy in POLICIES.items() if not policy.takes_contexts)
 
 
 def recommended(arms: int) -> dict[str, Any]:
