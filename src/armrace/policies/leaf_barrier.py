@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 from armrace.kernels.generics import NO_FEATURES, ContextShape
 from armrace.kernels.leaves import Leaves, make_leaves
 from armrace.limits import Limits
-from armrace.policies.leaf_policy import LeafPolicy
+from armrace.policies.common.leaf_policy import LeafPolicy
 from armrace.policies.optimistic_log_barrier import OptimisticLogBarrier
 
 
