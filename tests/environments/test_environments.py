@@ -12,6 +12,7 @@ from armrace.environments import (
     Table,
     Uniform,
 )
+from armrace.environments.visitors import VisitorEnvironment
 from armrace.errors import ArmraceError, InvalidParameter
 
 TABLE = np.array([[0.0, 1.0], [0.5, 0.0], [1.0, 0.5], [0.5, 1.0]])
@@ -52,7 +53,21 @@ def test_whole_numbers_are_means_as_all_others(environment):
 
 
 def test_every_environment_of_the_catalogue_is_tested_here():
-    assert {type(environment) for environment, _ in MEANS} == set(ENVIRONMENTS.values())
+    elsewhere = {each for each in ENVIRONMENTS.values() if issubclass(each, VisitorEnvironment)}
+    assert {type(environment) for environment, _ in MEANS} == set(ENVIRONMENTS.values()) - elsewhere
+
+
+@pytest.mark.parametrize(
+    "name", ["visitors-main", "visitors-mid", "visitors-segments", "visitors-clicks"]
+)
+def test_visitors_have_short_vectors_and_means_that_are_probabilities(name):
+    environment = ENVIRONMENTS.make(name)
+    kinds, again = environment.kinds(), ENVIRONMENTS.make(environment.to_builtins()).kinds()
+    assert (np.square(kinds.vectors).sum(axis=1) <= 1).all()
+    assert (kinds.means > 0).all()
+    assert (kinds.means < 1).all()
+    assert kinds.leaves.min() == 0
+    assert all((one == other).all() for one, other in zip(kinds, again, strict=True))
 
 
 @pytest.mark.parametrize(("environment", "means"), MEANS, ids=lambda given: str(given)[:20])

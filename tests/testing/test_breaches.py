@@ -139,7 +139,7 @@ def even_choose(state: EvenState, stream: Stream, eligible: Eligible = None) -> 
     if fault == CHOOSES_AND_COUNTS or (fault == COUNTS_RESTRICTED_CHOICES and eligible is not None):
         state.counts.rounds[0] += 1
     if fault == INNER_ARM_OUT_OF_BOUNDS:
-        return Ticket(arm, 0, even, 0, OWN, 0, 1.0, arms)
+        return Ticket(arm, 0, even, 0, OWN, 0, 1.0, arms, 0.0)
     return make_ticket(arm, 0, 0.5 if fault == WRONG_PROBABILITY else even, OWN)
 
 

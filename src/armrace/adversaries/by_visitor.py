@@ -40,6 +40,7 @@ class TwoPhaseByVisitor(TwoPhase, frozen=True, tag="two-phase-by-visitor"):
     whose best and worst arm differ by more (``spread``), or whose coordinate number ``where_arm``
     is positive (``coordinate``). Where visitors are alike it is ``two-phase``.
 
+    >>> import numpy as np
     >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
     >>> TwoPhaseByVisitor(first="free-ride").change_rewards(setting, [1, 0])
     [0.0, 1.0]

@@ -13,7 +13,7 @@ from armrace.kernels.generics import Context, ContextShape
 Floats = npt.NDArray[np.float64]
 
 BEST, BEST_IN_LEAF, PLAYED = 0, 1, 2
-"""Positions in ``Promises.totals``."""
+"""Positions in the ledger's ``worth``."""
 
 
 class Crowd(NamedTuple):
@@ -44,20 +44,6 @@ def make_crowd(vectors: Floats, leaves: npt.NDArray[np.int64], means: Floats) ->
     )
 
 
-class Promises(NamedTuple):
-    """Sums over rounds of mean rewards in the visitors' contexts."""
-
-    arms: Floats
-    """Of each arm."""
-    totals: Floats
-    """Of the best arm, of the best arm of the leaf, and of the arm that was played."""
-
-
-def make_promises(arms: int) -> Promises:
-    """Empty sums."""
-    return Promises(np.zeros(arms), np.zeros(3))
-
-
 @inlined
 def context_of(crowd: Crowd, visitor: int) -> Context:
     """What is known about a visitor."""
@@ -65,13 +51,13 @@ def context_of(crowd: Crowd, visitor: int) -> Context:
 
 
 @inlined
-def book_visit(promises: Promises, crowd: Crowd, visitor: int, arm: int) -> None:
-    """Add what a visitor's arms were worth."""
-    for other in range(promises.arms.size):
-        promises.arms[other] += crowd.means[visitor, other]
-    promises.totals[BEST] += crowd.best[visitor]
-    promises.totals[BEST_IN_LEAF] += crowd.best_in_leaf[visitor]
-    promises.totals[PLAYED] += crowd.means[visitor, arm]
+def book_visit(promised: Floats, worth: Floats, crowd: Crowd, visitor: int, arm: int) -> None:
+    """Add what the arms were worth to a visitor: each of them, the best ones, the one played."""
+    for other in range(promised.size):
+        promised[other] += crowd.means[visitor, other]
+    worth[BEST] += crowd.best[visitor]
+    worth[BEST_IN_LEAF] += crowd.best_in_leaf[visitor]
+    worth[PLAYED] += crowd.means[visitor, arm]
 
 
 def crowd_shape(crowd: Crowd) -> ContextShape:

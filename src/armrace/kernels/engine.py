@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import entry, inlined
-from armrace.kernels.crowds import Promises, book_visit, context_of, make_promises
+from armrace.kernels.crowds import book_visit, context_of
 from armrace.kernels.fingerprints import is_users
 from armrace.kernels.generics import NO_LAYER, Scene, decide, distribution, learn
 from armrace.kernels.laws import CHUNK, RewardChunk, make_drawn
@@ -54,8 +54,10 @@ class Ledger(NamedTuple):
     """The sum over rounds of the change of the reward that the learner saw."""
     refused: npt.NDArray[np.int64]
     """Rounds in which a change was not applied: illegal, or beyond the budget."""
-    promises: Promises
-    """Mean rewards in the contexts of visitors, where these differ."""
+    promised: npt.NDArray[np.float64]
+    """What each arm was worth to the visitors who came: sums of mean rewards, where they differ."""
+    worth: npt.NDArray[np.float64]
+    """The same of the best arm, of the best arm of the leaf, and of the arm that was played."""
 
 
 class CheckpointRecord(NamedTuple):
@@ -89,7 +91,8 @@ def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
         corruption=np.zeros(1),
         seen=np.zeros(1),
         refused=np.zeros(1, dtype=np.int64),
-        promises=make_promises(arms),
+        promised=np.zeros(arms),
+        worth=np.zeros(3),
     )
 
 
@@ -184,9 +187,9 @@ def write_row(ledger: Ledger, record: CheckpointRecord, row: int) -> None:
         record.clean_totals[row, arm] = ledger.clean_totals[arm]
         record.shifts[row, arm] = ledger.shifts[arm]
         record.arm_corruption[row, arm] = ledger.arm_corruption[arm]
-        record.promised[row, arm] = ledger.promises.arms[arm]
-    for place in range(ledger.promises.totals.size):
-        record.worth[row, place] = ledger.promises.totals[place]
+        record.promised[row, arm] = ledger.promised[arm]
+    for place in range(ledger.worth.size):
+        record.worth[row, place] = ledger.worth[place]
     for layer in range(ledger.layer_corruption.size):
         record.layer_corruption[row, layer] = ledger.layer_corruption[layer]
 
@@ -287,7 +290,8 @@ def play(
             ledger.seen[0] += change
             learn(policy, ticket, reward, context)
             if crowd is not None:
-                book_visit(ledger.promises, crowd, workspace.drawn.visitors[column], ticket.arm)
+                visitor = workspace.drawn.visitors[column]
+                book_visit(ledger.promised, ledger.worth, crowd, visitor, ticket.arm)
             if ticket.layer != NO_LAYER:
                 ledger.layer_corruption[np.uint64(ticket.layer)] += change
             if attack.observe != NOWHERE:
@@ -308,7 +312,8 @@ def play(
             reward = workspace.drawn.rewards[index, np.uint64(quiet)]
             learn(policy, ticket, reward, context)
             if crowd is not None:
-                book_visit(ledger.promises, crowd, workspace.drawn.visitors[quiet], ticket.arm)
+                visitor = workspace.drawn.visitors[quiet]
+                book_visit(ledger.promised, ledger.worth, crowd, visitor, ticket.arm)
             ledger.pulls[index] += 1
             collected += reward
         ledger.collected[0] += collected

@@ -45,7 +45,7 @@ class CwOful(LinearPolicy, frozen=True, tag="cw-oful"):
 
     corruption: Annotated[
         float | None,
-        Limits("corruption that it withstands; by default sqrt(T)", 0, low_open=True),
+        Limits("corruption that it withstands; by default sqrt(T)", 0),
     ] = None
     radius: Annotated[
         float | None,
@@ -55,9 +55,11 @@ class CwOful(LinearPolicy, frozen=True, tag="cw-oful"):
 
     def start(self, arms: int, horizon: int, shape: ContextShape = NO_FEATURES) -> LinearOptimism:
         corruption = math.sqrt(horizon) if self.corruption is None else self.corruption
-        trust = _NOISE * math.sqrt(shape.dimension) / corruption
+        # Against no corruption every reward is trusted.
+        trust = _NOISE * math.sqrt(shape.dimension) / corruption if corruption else math.inf
         radius = self.radius
         if radius is None:
             logarithm = shape.dimension * arms * math.log((1 + horizon) / self.delta)
-            radius = _NOISE * math.sqrt(logarithm) + trust * corruption + math.sqrt(arms)
+            bias = _NOISE * math.sqrt(shape.dimension) if corruption else 0.0
+            radius = _NOISE * math.sqrt(logarithm) + bias + math.sqrt(arms)
         return LinearOptimism(make_models(arms, shape.dimension, trust), float(radius))
