@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +31,8 @@ from armrace.kernels.leaves import Leaves, make_leaves, state_in
 from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.states import grown_by
 from armrace.kernels.streams import Stream
-from armrace.limits import Limits
 from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
-from armrace.policies.leaders.barrier import barrier_weights
+from armrace.policies.leaders.barrier import FirstScale, Optimism, ScaleGrowth, barrier_weights
 from armrace.policies.linear.ridge import Ridge, fit, make_ridge, predicted, squared_width
 from armrace.policies.optimistic_log_barrier import OptimisticLogBarrier
 
@@ -170,13 +169,9 @@ class ExpertBarrier(CountingPolicy, frozen=True, tag="expert-barrier"):
     source_kind: ClassVar[str] = "derived"
     source_note: ClassVar[str] = "Its theorem is proved on the theory page, for its defaults."
 
-    optimism: Annotated[
-        float, Limits("how many deviations are subtracted from an estimated loss", 0, 10)
-    ] = 0.5
-    first_scale: Annotated[float, Limits("scale of the barrier at first", 0.1, 100)] = 2.0
-    scale_growth: Annotated[
-        float, Limits("how fast scales grow with the errors of predictions", 0, 100)
-    ] = 0.25
+    optimism: Optimism = 0.5
+    first_scale: FirstScale = 2.0
+    scale_growth: ScaleGrowth = 0.25
 
     def start(
         self, arms: int, horizon: int, shape: ContextShape = NO_FEATURES

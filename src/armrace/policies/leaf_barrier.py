@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 from armrace.kernels.generics import NO_FEATURES, ContextShape
 from armrace.kernels.leaves import Leaves, make_leaves
-from armrace.limits import Limits
 from armrace.policies.common.leaf_policy import LeafPolicy
+from armrace.policies.leaders.barrier import FirstScale, Optimism, ScaleGrowth
 from armrace.policies.optimistic_log_barrier import OptimisticLogBarrier
 
 
@@ -39,13 +39,9 @@ class LeafBarrier(LeafPolicy, frozen=True, tag="leaf-barrier"):
     source_kind: ClassVar[str] = "derived"
     source_note: ClassVar[str] = "Its theorem is proved on the theory page."
 
-    optimism: Annotated[
-        float, Limits("how many deviations are subtracted from an estimated loss", 0, 10)
-    ] = 0.5
-    first_scale: Annotated[float, Limits("scale of the barrier at first", 0.1, 100)] = 2.0
-    scale_growth: Annotated[
-        float, Limits("how fast scales grow with the errors of predictions", 0, 100)
-    ] = 0.25
+    optimism: Optimism = 0.5
+    first_scale: FirstScale = 2.0
+    scale_growth: ScaleGrowth = 0.25
 
     def start(self, arms: int, horizon: int, shape: ContextShape = NO_FEATURES) -> Leaves:
         inside = OptimisticLogBarrier(

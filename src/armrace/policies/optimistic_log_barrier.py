@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,16 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, assign, learn, stamped
 from armrace.kernels.states import grown_by
-from armrace.limits import Limits
 from armrace.policies.base import Guarantee
 from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
 from armrace.policies.leaders.absence import ranks_arms
-from armrace.policies.leaders.barrier import arm_of_least_loss, barrier_weights
+from armrace.policies.leaders.barrier import (
+    FirstScale,
+    Optimism,
+    ScaleGrowth,
+    arm_of_least_loss,
+    barrier_weights,
+)
 from armrace.policies.leaders.estimates import (
     Expectation,
     PredictedLosses,
@@ -129,13 +134,9 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
     )
     takes_new_arms: ClassVar[bool] = True
 
-    optimism: Annotated[
-        float, Limits("how many deviations are subtracted from an estimated loss", 0, 10)
-    ] = 0.5
-    first_scale: Annotated[float, Limits("scale of the barrier at first", 0.1, 100)] = 2.0
-    scale_growth: Annotated[
-        float, Limits("how fast scales grow with the errors of predictions", 0, 100)
-    ] = 0.25
+    optimism: Optimism = 0.5
+    first_scale: FirstScale = 2.0
+    scale_growth: ScaleGrowth = 0.25
 
     def guarantee(self, gaps: Sequence[float], horizon: int, corruption: float) -> Guarantee | None:
         return self._guarantee(gaps, horizon, corruption, None)

@@ -18,11 +18,13 @@ The *hybrid* barrier adds an entropy of the complement: that of a probability ``
 from __future__ import annotations
 
 import math
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined, outlined
+from armrace.limits import Limits
 
 _LAST_STEP = 1e-4
 """After a step of this size, relative to the distance, the error is below 1e-12."""
@@ -40,6 +42,14 @@ _TINY = 1e-290
 """Probabilities this small are as good as 0, and their reciprocals are still finite."""
 
 Floats = npt.NDArray[np.float64]
+
+Optimism = Annotated[
+    float, Limits("how many deviations are subtracted from an estimated loss", 0, 10)
+]
+FirstScale = Annotated[float, Limits("scale of the barrier at first", 0.1, 100)]
+ScaleGrowth = Annotated[
+    float, Limits("how fast scales grow with the errors of predictions", 0, 100)
+]
 
 
 @inlined
