@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LONG = 10**8
 """A horizon from which races skip rounds, which is another loop."""
 C_LIBRARY = """
-acos asin atan atan2 ceil cos exp exp2 expm1 fabs floor fmod ldexp lgamma log log10 log1p log2
+acos asin atan atan2 ceil cos erfc exp exp2 expm1 fabs floor fmod ldexp lgamma log log10 log1p log2
 nearbyint pow rint round sin sqrt tan tanh tgamma trunc memcmp memcpy memmove memset
 """
 """What the C library of every Linux has."""
