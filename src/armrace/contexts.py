@@ -17,7 +17,7 @@ import itertools
 import math
 import struct
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -179,8 +179,6 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     features: dict[str, Feature]
     leaves: dict[str, bool | tuple[float, ...]] = {}
     missing: Literal["refuse", "bucket"] = "refuse"
-
-    most_features: ClassVar[int] = MOST_FEATURES
 
     @classmethod
     def declare(
