@@ -10,6 +10,7 @@ import importlib
 import inspect
 import re
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -43,7 +44,10 @@ def named(function: Any) -> set[str]:
 
 
 def undescribed(function: Any, *documented: Any) -> set[str]:
-    """The parameters that neither the function nor what it stands for describes."""
+    """The parameters that neither the function nor what it stands for describes.
+
+    A public module may describe what is the same in all of its functions.
+    """
     parameters = named(function)
     home = function.__module__
     if any(home.startswith(module) and parameters <= OBVIOUS[module] for module in OBVIOUS):
@@ -57,8 +61,8 @@ def is_own(thing: Any) -> bool:
     return (getattr(thing, "__module__", None) or "").startswith("armrace")
 
 
-def things() -> dict[str, Any]:
-    """All public functions and classes of the package, by their names."""
+def things() -> dict[str, tuple[Any, ModuleType]]:
+    """All public functions and classes of the package by their names, each with its module."""
     found = {}
     for name in PUBLIC:
         module = importlib.import_module(name)
@@ -66,7 +70,7 @@ def things() -> dict[str, Any]:
             if is_own(thing) and (inspect.isfunction(thing) or inspect.isclass(thing)):
                 full = f"{thing.__module__}.{thing.__qualname__}"
                 if full not in OF_THE_LIBRARY:
-                    found[full] = thing
+                    found[full] = thing, module
     return found
 
 
@@ -90,21 +94,24 @@ def _plain(member: Any) -> Any:
     return member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
 
 
-def lacking(thing: Any) -> dict[str, set[str]]:
+def lacking(thing: Any, *documented: Any) -> dict[str, set[str]]:
     """What a function or class leaves undescribed, by the name of the function."""
     if inspect.isfunction(thing):
-        return {thing.__qualname__: undescribed(thing)}
-    found = {method.__qualname__: undescribed(method, *others) for method, others in methods(thing)}
+        return {thing.__qualname__: undescribed(thing, *documented)}
+    found = {
+        method.__qualname__: undescribed(method, *others, *documented)
+        for method, others in methods(thing)
+    }
     start = vars(thing).get("__init__")
     # A dataclass has an __init__ that is not in its file: its fields are described there.
     if inspect.isfunction(start) and not start.__code__.co_filename.startswith("<"):
-        found[start.__qualname__] = undescribed(start, thing)
+        found[start.__qualname__] = undescribed(start, thing, *documented)
     return found
 
 
 @pytest.mark.parametrize("name", sorted(things()))
 def test_whatever_is_public_describes_its_parameters(name: str) -> None:
-    assert {each: lacks for each, lacks in lacking(things()[name]).items() if lacks} == {}
+    assert {each: lacks for each, lacks in lacking(*things()[name]).items() if lacks} == {}
 
 
 def test_what_is_not_described_is_found() -> None:

@@ -4,7 +4,36 @@ The bounds of the sharp race, of the guard and of some regularised leaders are i
 are natural; the number of layers is ``ceil(lg T)``.
 
 All functions are pure functions of numbers; checks by experiment are in
-:mod:`armrace.verification`.
+:mod:`armrace.verification`. Where a function does not say otherwise, its parameters are
+
+Args:
+    arms: the number of arms, ``K``.
+    horizon: the number of rounds, ``T``.
+    gaps: the gap of every arm except one best arm.
+    gap: the gap ``D`` of one arm.
+    delta: the probability with which the guarantee of the race or the guard may fail.
+    corruption: the corruption ``C`` that is spent.
+    layers: the number of layers; by default ``ceil(lg T)``.
+    shares: the probability of each layer, fastest first.
+    tolerance: the largest share times corruption that a layer tolerates.
+    rho: the share of the rounds times the corruption.
+    allowance: the corruption for which intervals leave room.
+    log_term: the logarithmic term of intervals; minus the logarithm of a failure probability.
+    failure: a failure probability.
+    first: the corruption for which the first layer of the sharp race is designed, or that a layer
+        of the guard expects to meet at most.
+    lead: plays of the leader, or of the guard's base, around each turn of a layer.
+    most_corruption: the largest corruption that the race is designed for; by default any.
+    share: the number ``s`` of the guard: a part ``2^-s`` of the rounds is labelled.
+    first_scale: as of ``optimistic-log-barrier``.
+    scale_growth: as of ``optimistic-log-barrier``.
+    optimism: as of ``optimistic-log-barrier``: how many deviations are subtracted.
+    variation: numbers ``N`` of the barrier theorem.
+    reduced_variance: whether Tsallis-INF's estimator is that with reduced variance.
+    scale: the constant of the learner's bound in Theorems 4 and 5.
+    power: the power of the logarithm in that bound.
+    epsilon: intervals, and so the switch, begin after at least ``T^epsilon`` rounds.
+    epsilon_prime: they end by ``T^epsilon_prime`` rounds; larger than ``epsilon``.
 """
 
 from armrace.theory.allowance import (

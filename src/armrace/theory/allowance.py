@@ -40,10 +40,6 @@ def corruption_allowance(rho: float, log_term: float) -> float:
     Newton's method starts from ``log_term + (e - 1) rho``, the bound for ``x = 1``; the left
     side is convex, so that every step comes down towards the root and none passes it.
 
-    Args:
-        rho: the share of the rounds times the corruption.
-        log_term: minus the logarithm of the failure probability.
-
     >>> log_term = math.log(2 * 10 / 0.1)
     >>> f"{corruption_allowance(1, log_term):.5f} {corruption_allowance(2, log_term):.5f}"
     '5.74452 8.14902'
@@ -74,10 +70,6 @@ def allowance_failure(rho: float, allowance: float) -> float:
     The inverse of :func:`corruption_allowance`: ``exp(-(c ln(c/rho) - c + rho))``, and 1 where
     the allowance is no larger than ``rho``.
 
-    Args:
-        rho: the share of the rounds times the corruption.
-        allowance: the corruption for which there is room.
-
     >>> f"{allowance_failure(1, 5.744522):.4f}"
     '0.0050'
     """
@@ -94,10 +86,6 @@ def tolerated_ratio(allowance: float, log_term: float) -> float:
     Inverts :func:`corruption_allowance` in its first argument: a layer with the share ``p`` whose
     intervals leave room for ``allowance`` tolerates a corruption of ``rho / p``. The result is
     rounded down, so that the failure probability is not exceeded. It is 0 if ``allowance`` is 0.
-
-    Args:
-        allowance: the corruption for which there is room.
-        log_term: minus the logarithm of the failure probability.
 
     >>> f"{tolerated_ratio(5.744522, math.log(200)):.4f}"
     '1.0000'
@@ -143,9 +131,6 @@ def observed_corruption(delta: float) -> float:
 
     The paper bounds the variance by 2, which its argument improves to 1; either way the lemma
     holds, as it allows more than the sharp root does.
-
-    Args:
-        delta: the failure probability.
 
     >>> f"{observed_corruption(0.005):.3f}"
     '8.298'

@@ -45,7 +45,6 @@ def barrier_curvature(first_scale: float, optimism: float = 0.0) -> float:
 
     Args:
         first_scale: the scale of the barrier at first; more than ``1 + optimism/2``.
-        optimism: how many deviations are subtracted from an estimated loss.
 
     >>> round(barrier_curvature(2.0), 4), round(barrier_curvature(100.0), 2)
     (0.7726, 0.5)
@@ -106,11 +105,7 @@ class BarrierProof(NamedTuple):
         )
 
     def penalty(self, variation: Floats) -> tuple[Floats, Floats]:
-        """``(gamma - g) ln T`` at each variation, and its slope.
-
-        Args:
-            variation: numbers ``N``.
-        """
+        """``(gamma - g) ln T`` at each variation, and its slope."""
         g, logarithm = self.first_scale, math.log(self.horizon)
         if not self.rooted:
             roots = logarithm * np.sqrt(self.growth * variation)
@@ -120,11 +115,7 @@ class BarrierProof(NamedTuple):
         return logarithm * (scales - g), logarithm * growth / (2 * scales)
 
     def stability(self, variation: Floats | float) -> tuple[Floats, Floats]:
-        """``H`` at each variation, and its slope ``h``.
-
-        Args:
-            variation: numbers ``N``.
-        """
+        """``H`` at each variation, and its slope ``h``."""
         step, g, start = self.longest_step, self.first_scale, self.first_scale
         if self.rooted:
             scales, start = np.sqrt(g * g + self.growth * np.asarray(variation)), 0.0
@@ -360,11 +351,9 @@ def barrier_proof(
     """The constants of the theorem for ``optimistic-log-barrier``.
 
     Args:
-        arms: the number of arms.
         horizon: the number of rounds, at least twice the number of arms.
         first_scale: the scale of the barrier at first, above ``1 + optimism/2``.
         scale_growth: how fast scales grow; at most ``first_scale^2 ln T``.
-        optimism: how many deviations are subtracted from an estimated loss.
 
     >>> f"{barrier_proof(2, 10**6).any_rewards_regret():.0f}"
     '9136'
@@ -385,8 +374,6 @@ def lb_inf_proof(arms: int, horizon: int, predicts: bool = True) -> BarrierProof
     """The constants of the theorem for LB-INF.
 
     Args:
-        arms: the number of arms.
-        horizon: the number of rounds.
         predicts: whether predictions move; if they stay at 1/2, no error exceeds 1/2.
 
     >>> f"{lb_inf_proof(2, 10**6).regret([0.5]):.0f}"
@@ -411,9 +398,6 @@ def barrier_regret(
         gaps: the gap of each arm except the best; one may be 0.
         horizon: the number of rounds, at least twice the number of arms.
         corruption: the expected corruption.
-        first_scale: as in :func:`barrier_proof`.
-        scale_growth: as in :func:`barrier_proof`.
-        optimism: as in :func:`barrier_proof`.
         variances: as in :meth:`BarrierProof.regret`.
 
     >>> f"{barrier_regret([0.5], 10**6):.0f}", f"{barrier_regret([0.5], 10**6, 1000):.0f}"
@@ -434,8 +418,6 @@ def exp3_any_rewards_regret(arms: int, horizon: int, learning_rate: float | None
     """Bound the expected regret of EXP3 against a fixed arm, for any rewards.
 
     Args:
-        arms: the number of arms.
-        horizon: the number of rounds.
         learning_rate: the step size; by default ``sqrt(2 ln K / (TK))``, the best one.
 
     >>> f"{exp3_any_rewards_regret(2, 10**6):.0f}"
@@ -449,11 +431,6 @@ def exp3_any_rewards_regret(arms: int, horizon: int, learning_rate: float | None
 
 def tsallis_inf_any_rewards_regret(arms: int, horizon: int, reduced_variance: bool = True) -> float:
     """Bound the expected regret of Tsallis-INF against a fixed arm, for any rewards.
-
-    Args:
-        arms: the number of arms.
-        horizon: the number of rounds.
-        reduced_variance: whether the estimator is that with reduced variance.
 
     >>> f"{tsallis_inf_any_rewards_regret(2, 10**6):.0f}"
     '3231'
@@ -470,7 +447,6 @@ def lb_inf_regret(
 
     Args:
         gaps: the gap of each arm except the best, above 0.
-        horizon: the number of rounds.
         corruption: the expected corruption.
         predicts: whether predictions move, by a quarter of the error, or stay at 1/2.
 
@@ -495,9 +471,7 @@ def tsallis_inf_regret(
 
     Args:
         gaps: the gap of each arm except the best; the bound without gaps applies if one is 0.
-        horizon: the number of rounds.
         corruption: the expected corruption.
-        reduced_variance: whether the estimator is that with reduced variance.
 
     >>> f"{tsallis_inf_regret([0.5], 10**6):.0f}", f"{tsallis_inf_regret([0.5], 10**6, 1000):.0f}"
     ('845', '3356')

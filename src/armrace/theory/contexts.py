@@ -64,9 +64,6 @@ def leaf_regret(
         gaps: for each visited leaf, the gap of every arm except its best, all above 0.
         horizon: the number of rounds, of all leaves together.
         corruption: the expected corruption.
-        first_scale: as of the policy.
-        scale_growth: as of the policy.
-        optimism: as of the policy.
 
     >>> round(leaf_regret([[0.2]], 100_000)), round(leaf_regret([[0.2]] * 4, 100_000))
     (4149, 16595)
@@ -111,10 +108,6 @@ def expert_regret(
 
     Args:
         experts: how many experts there are.
-        horizon: the number of rounds.
-        first_scale: as of the policy.
-        scale_growth: as of the policy.
-        optimism: as of the policy.
 
     >>> round(expert_regret(9, 100_000)), round(expert_regret(9, 10_000_000))
     (16531, 190106)

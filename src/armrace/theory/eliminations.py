@@ -53,11 +53,6 @@ def gaps_of(means: Sequence[float]) -> list[float]:
 def elimination_log_term(arms: int, horizon: int, delta: float) -> float:
     """``L = ln(2KT/delta)`` of Theorem 1.
 
-    Args:
-        arms: the number of arms.
-        horizon: the number of rounds.
-        delta: the failure probability.
-
     >>> f"{elimination_log_term(2, 1000, 0.1):.5f}"
     '10.59663'
     """
@@ -77,12 +72,6 @@ def survival_failure(arms: int, horizon: int, log_term: float, layers: int = 1) 
     The paper writes Hoeffding's inequality without its factor 2 in the exponent, which is valid
     and too wide by a factor of ``sqrt(2)``; it says ``delta``, and its widths give
     ``delta^2/(2KT)``.
-
-    Args:
-        arms: the number of arms.
-        horizon: the number of rounds.
-        log_term: the log term of the intervals.
-        layers: the number of layers.
 
     >>> f"{survival_failure(2, 1000, elimination_log_term(2, 1000, 0.1)):.2g}"
     '2.5e-06'
@@ -104,11 +93,6 @@ def plays_until_deleted(gap: float, log_term: float, allowance: float = 0.0) -> 
     plays, which solves ``w(N) = D/4``. Active arms are played in turn, so both have reached
     ``floor(N) + 1`` plays, which is what is returned, before the bad arm is played once more.
 
-    Args:
-        gap: the gap of the arm.
-        log_term: the log term of the intervals.
-        allowance: the corruption for which the intervals leave room.
-
     >>> plays_until_deleted(1.0, 10.59663), plays_until_deleted(1.0, 10.59663, 20)
     (170, 309)
     """
@@ -129,8 +113,6 @@ def papers_plays_until_deleted(gap: float, log_term: float, corruption: float = 
     :func:`plays_until_deleted`.
 
     Args:
-        gap: the gap of the arm.
-        log_term: the log term of the intervals.
         corruption: the corruption for which the intervals leave room.
 
     >>> f"{papers_plays_until_deleted(1.0, 10.59663, 20):.1f}"
@@ -155,13 +137,7 @@ def known_corruption_regret(
     ``gaps`` has an entry for each arm but one best (see :func:`gaps_of`).
 
     Args:
-        gaps: the gap of every arm except one best arm.
-        horizon: the number of rounds.
-        delta: the failure probability of the race.
         corruption: the bound on the corruption that the policy is given.
-
-    Returns:
-        Upper bounds on the pseudo-regret and the regret.
 
     >>> bound = known_corruption_regret([1.0], 1000, 0.1)
     >>> bound.pseudo_regret, round(bound.regret, 2)  # 170 + sqrt(2 * 10.59663 * 170)
@@ -178,11 +154,6 @@ def known_corruption_regret(
 def fast_slow_log_term(arms: int, horizon: int, delta: float) -> float:
     """``L = ln(8KT/delta)`` of Theorem 2; the slow layer's allowance is ``2 L``.
 
-    Args:
-        arms: the number of arms.
-        horizon: the number of rounds.
-        delta: the failure probability.
-
     >>> f"{fast_slow_log_term(2, 1000, 0.1):.5f}"
     '11.98293'
     """
@@ -196,14 +167,6 @@ def fast_slow_stochastic_regret(gaps: Sequence[float], horizon: int, delta: floa
     An arm is played at most ``16 L / D^2`` times in the fast layer and
     ``4 L (1 + sqrt(1 + 2D))^2 / D^2 <= 29.9 L / D^2`` in the slow. The paper says
     ``18 L / D^2`` for the latter, which its argument gives only for gaps of at most 0.1286.
-
-    Args:
-        gaps: the gap of every arm except one best arm.
-        horizon: the number of rounds.
-        delta: the failure probability of the race.
-
-    Returns:
-        Upper bounds on the pseudo-regret and the regret.
 
     >>> bound = fast_slow_stochastic_regret([1.0], 1000, 0.1)  # 192 + 358 plays
     >>> bound.pseudo_regret
@@ -234,13 +197,7 @@ def fast_slow_regret(
     ``delta^2/(10 (KT)^2)``, moves ``delta/4``, martingales ``delta/8``.
 
     Args:
-        gaps: the gap of every arm except one best arm.
-        horizon: the number of rounds.
-        delta: the failure probability of the race.
         corruption: the bound on the corruption that the race is given.
-
-    Returns:
-        Upper bounds on the pseudo-regret and the regret.
 
     >>> bound = fast_slow_regret([1.0], 10**6, 0.1, 5)
     >>> bound.pseudo_regret  # 5 (1130 + h + sqrt(h^2 + 2260 h)), h = ln 80, rounded up

@@ -47,14 +47,6 @@ def sparse_interval_plays(
     ``floor((epsilon_prime - epsilon) log_3 T)`` intervals ``[C, 3C)`` between ``T^epsilon`` and
     ``T^epsilon_prime``, at least one has no more than the average.
 
-    Args:
-        scale: the constant of the learner's bound.
-        gap: the gap of the two arms.
-        horizon: the number of rounds.
-        epsilon: intervals begin after at least ``T^epsilon`` rounds.
-        epsilon_prime: intervals end by ``T^epsilon_prime`` rounds; larger than ``epsilon``.
-        power: the power of the logarithm in the learner's bound.
-
     >>> round(sparse_interval_plays(8, 0.25, 3**20, 0.25, 0.75), 6)  # 128 * 20 ln 3 / 10
     281.244746
     """
@@ -94,13 +86,8 @@ def switching_regret(gap: float, rounds: float, horizon: int, plays: float) -> F
     steps give, and asks that the first arm be the better one in hindsight, which is not needed.
 
     Args:
-        gap: the gap ``D`` of the two arms.
         rounds: the number of rounds before the switch, ``C``.
-        horizon: the number of rounds.
         plays: mean plays of the bad arm in ``[C, 3C)`` without a switch.
-
-    Returns:
-        Lower bounds on a regret and on the probability of at least that regret.
 
     >>> forced = switching_regret(0.25, 10_000, 10**6, 0)  # 2000 - ln 10^6
     >>> round(forced.regret, 2), round(forced.probability, 4)  # 1/2 - e^-3.125 - e^-1.5625 - 0.001
@@ -134,16 +121,6 @@ def forced_regret(
     the smallest of them. The constant is tiny unless ``scale`` is: it has ``scale/gap^2`` in an
     exponent.
 
-    Args:
-        scale: the factor in the learner's pseudo-regret.
-        gap: the gap ``D`` of the two arms.
-        horizon: the number of rounds.
-        epsilon: the switch comes after at least ``T^epsilon`` rounds.
-        epsilon_prime: the switch comes after at most ``T^epsilon_prime`` rounds.
-
-    Returns:
-        Lower bounds on a regret and on the probability of at least that regret.
-
     >>> round(forced_regret(0.01, 0.25, 10**9, 0.6, 0.9).probability, 4)  # 3^-1.326 / 2 - ...
     0.1164
     """
@@ -159,14 +136,6 @@ def forced_positive_regret(
     For a learner with pseudo-regret of at most ``scale ln^(1 + power)(T)/gap``, ``power < 1``:
     regret times probability as in Theorem 4. For large ``T`` it is above ``T^(epsilon - d)`` for
     every ``d > 0``, as ``exp(-O(ln^power T))`` vanishes more slowly than any power of ``T``.
-
-    Args:
-        scale: the constant of the learner's bound.
-        gap: the gap of the two arms.
-        horizon: the number of rounds.
-        epsilon: intervals begin after at least ``T^epsilon`` rounds.
-        epsilon_prime: intervals end by ``T^epsilon_prime`` rounds; larger than ``epsilon``.
-        power: the power of the logarithm in the learner's bound.
 
     >>> round(forced_positive_regret(0.01, 0.25, 10**9, 0.6, 0.9, 0.5), 1)  # 50,211 * 0.000626
     31.5
@@ -186,7 +155,6 @@ def clean_switching_regret(gap: float, rounds: float, plays: float) -> float:
     of Theorem 4 that needs no small constant.
 
     Args:
-        gap: the gap of the two arms.
         rounds: the rounds before the switch.
         plays: the mean plays of the bad arm in these rounds.
 

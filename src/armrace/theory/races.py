@@ -40,9 +40,6 @@ def layer_shares(horizon: int) -> list[float]:
     There are ``ceil(lg T)`` layers, at least one: the paper's ``log T`` is to base 2 for the
     layers, and the probability that remains is ``2^-layers``.
 
-    Args:
-        horizon: the number of rounds.
-
     >>> layer_shares(8)
     [0.625, 0.25, 0.125]
     """
@@ -60,11 +57,6 @@ def tolerant_layer(shares: Sequence[float], corruption: float, tolerance: float 
     at least ``ln(layers/failure) + 3`` serves; :func:`race_tolerance` is what the allowance of
     Theorem 3 really covers. The paper calls a layer intolerant if ``2^l > C``; the opposite is
     meant, and as the first layer's share is more than a half, the share itself decides.
-
-    Args:
-        shares: the shares of the layers, fastest first.
-        corruption: the corruption that is spent.
-        tolerance: the largest share times corruption that a layer tolerates.
 
     >>> tolerant_layer(layer_shares(1024), 0), tolerant_layer(layer_shares(1024), 5)
     (0, 2)
@@ -94,10 +86,6 @@ def race_tolerance(
     layer is an event of its own.
 
     Args:
-        arms: the number of arms.
-        horizon: the number of rounds.
-        delta: the failure probability of the race.
-        layers: the number of layers; by default ``ceil(lg T)``.
         per_arm: whether every arm of every layer is an event of its own.
 
     >>> f"{race_tolerance(2, 1024, 0.1):.2f} {race_tolerance(10, 10**12, 0.05):.2f}"
@@ -115,9 +103,6 @@ def race_tolerances(
     """Return the corruption up to which each layer of Theorem 3 keeps a best arm.
 
     Args:
-        arms: the number of arms.
-        horizon: the number of rounds.
-        delta: the failure probability of the race.
         shares: the probability of each layer, fastest first; by default :func:`layer_shares`.
 
     Returns:
@@ -135,12 +120,6 @@ def race_tolerances(
 
 def race_log_term(arms: int, horizon: int, delta: float, layers: int | None = None) -> float:
     """``L = ln(4KT layers/delta)`` of Theorem 3, which is also each layer's allowance.
-
-    Args:
-        arms: the number of arms.
-        horizon: the number of rounds.
-        delta: the failure probability.
-        layers: the number of layers.
 
     >>> f"{race_log_term(2, 1024, 0.1):.5f}"
     '13.61608'
@@ -166,14 +145,6 @@ def race_failure(
     paper's 1 it is no more than ``delta/(4eKT)`` where ``L >= e^2``. The paper's proof spends
     ``delta/2`` three times. By these figures Theorem 3 holds at ``1 - delta``: the moves take less
     than ``delta/2 - delta/(2 layers)`` and the martingales ``delta/(4 layers)``.
-
-    Args:
-        arms: the number of arms.
-        horizon: the number of rounds.
-        delta: the failure probability of the race.
-        layers: the number of layers; by default ``ceil(lg T)``.
-        tolerance: the largest share times corruption of a tolerant layer; by default
-            :func:`race_tolerance`.
 
     >>> f"{race_failure(2, 1024, 0.1):.4g} {race_failure(2, 1024, 0.1, tolerance=1):.2g}"
     '0.0125 6.2e-08'
@@ -211,17 +182,6 @@ def agnostic_regret(
     of the race the tolerance is 1, and the bound holds with probability ``1 - 3 delta/2``, as they
     spend all of ``delta`` themselves. Where the slowest layer tolerates less than ``C``, nothing
     is guaranteed, and both bounds are infinite.
-
-    Args:
-        gaps: the gap of every arm except one best arm.
-        horizon: the number of rounds.
-        delta: the failure probability of the race.
-        corruption: the corruption that is spent.
-        shares: the probability of each layer.
-        tolerance: the largest share times corruption that a layer tolerates.
-
-    Returns:
-        Upper bounds on the pseudo-regret and the regret.
 
     >>> bound = agnostic_regret([1.0], 10**6, 0.1, 0)  # 20 layers with 495 plays each
     >>> bound.pseudo_regret
@@ -292,14 +252,7 @@ def per_arm_regret(
     ``corruptions`` has an entry for each of the ``K`` arms, in any order.
 
     Args:
-        gaps: the gap of every arm except one best arm.
-        horizon: the number of rounds.
-        delta: the failure probability of the race.
         corruptions: the corruption of each arm's rewards.
-        shares: the probability of each layer.
-
-    Returns:
-        Upper bounds on the pseudo-regret and the regret.
 
     >>> corrupted = per_arm_regret([0.5, 0.5], 10**6, 0.1, [100, 100, 0])
     >>> corrupted.pseudo_regret >= agnostic_regret([0.5, 0.5], 10**6, 0.1, 100).pseudo_regret
@@ -328,10 +281,6 @@ def inverse_gap(gap: float, horizon: int) -> float:
     the total is within ``sqrt(T)`` of its expectation, where it is within ``sqrt(2 L T)``; the
     bounds have a factor of ``L`` in front that covers it.
 
-    Args:
-        gap: the gap of the arm.
-        horizon: the number of rounds.
-
     >>> inverse_gap(0.5, 10_000), inverse_gap(0.001, 10_000), inverse_gap(0, 10_000)
     (2.0, 100.0, 100.0)
     """
@@ -342,10 +291,6 @@ def inverse_gap(gap: float, horizon: int) -> float:
 
 def inverse_gap_for_pseudo_regret(gap: float, horizon: int) -> float:
     """``min(1/gap, gap T)``, which replaces ``1/gap`` in bounds on the pseudo-regret.
-
-    Args:
-        gap: the gap of the arm.
-        horizon: the number of rounds.
 
     >>> inverse_gap_for_pseudo_regret(0.5, 10_000), inverse_gap_for_pseudo_regret(0.001, 10_000)
     (2.0, 10.0)
@@ -363,7 +308,6 @@ def clean_regret_from(regret: float, corruption: float) -> float:
 
     Args:
         regret: the bound on the regret after corruption.
-        corruption: the corruption that is spent.
 
     >>> clean_regret_from(100, 7)
     114
@@ -408,15 +352,8 @@ def best_of_all_worlds_regret(
     which is its order but not its constant.
 
     Args:
-        gaps: the gap of every arm except one best arm.
-        horizon: the number of rounds.
-        delta: the failure probability of the race.
-        corruption: the corruption that is spent.
         alpha: SAPO replaces all layers slower than ``T^alpha``.
         top_regret: SAPO's regret; by default ``sqrt(T)``.
-
-    Returns:
-        Upper bounds on the pseudo-regret and the regret.
 
     >>> best_of_all_worlds_regret([0.5], 10**8, 0.1, 10**5, 0.25).pseudo_regret
     1000000.0

@@ -78,13 +78,6 @@ def sharp_layers(
     A lower end that is too high, of any arm, may delete a best arm, and so may a best arm's
     upper end that is too low: the former have ``f/2K`` each, the latter ``f/2``.
 
-    Args:
-        arms: the number of arms.
-        horizon: the number of rounds.
-        delta: the failure probability of the race.
-        first: the corruption for which the first layer is designed.
-        most_corruption: the largest corruption that the race is designed for; by default any.
-
     >>> [layer.share for layer in sharp_layers(2, 1000, 0.05, first=16, most_corruption=100)]
     [0.5625, 0.25, 0.125, 0.0625]
     """
@@ -129,7 +122,6 @@ def sharp_plays_until_deleted(gap: float, layer: SharpLayer) -> float:
     it at its next look.
 
     Args:
-        gap: the gap of the arm.
         layer: the layer, which tolerates the corruption.
 
     >>> layer = sharp_layers(10, 10**6, 0.05, first=16)[0]
@@ -183,18 +175,6 @@ def sharp_regret(
     The order is ``sum over arms of (K C + ln T) ln(KT/delta) / D``, as for the literal race; the
     constants differ. The factor ``1 + lead`` on ``C`` meets an ``N`` that is a third of the
     literal one, and each leader adds to the regret without corruption.
-
-    Args:
-        gaps: the gap of every arm except one best arm.
-        horizon: the number of rounds.
-        delta: the failure probability of the race.
-        corruption: the corruption that is spent.
-        lead: plays of a layer's leader after each turn.
-        first: the corruption that the first layer is designed for.
-        most_corruption: the largest corruption that the race is designed for; by default any.
-
-    Returns:
-        Upper bounds on the pseudo-regret and the regret.
 
     >>> bound = sharp_regret([0.1] * 9, 10**9, 0.05, 0)
     >>> round(bound.pseudo_regret)
@@ -288,14 +268,6 @@ def guard_layers(
 ) -> list[SharpLayer]:
     """Return the guard's layers; the slowest one tolerates any corruption of ``horizon`` rounds.
 
-    Args:
-        arms: the number of arms.
-        horizon: the number of rounds.
-        delta: the failure probability of the guard.
-        share: the number ``s``: a part ``2^-s`` of the rounds is labelled.
-        first: the corruption ``rho`` that a layer expects to meet at most; the fastest layer
-            tolerates ``rho 2^s`` in all.
-
     Returns:
         The layers, fastest first; their shares sum to ``2^-s``.
 
@@ -333,8 +305,6 @@ def most_labelled_rounds(share: float, horizon: int, failure: float) -> float:
 
     Args:
         share: the probability of the label.
-        horizon: the number of rounds.
-        failure: the failure probability.
 
     >>> f"{most_labelled_rounds(0.01, 1000, 0.05):.3f}"
     '18.803'
@@ -363,18 +333,6 @@ def guarded_regret(
     bound is returned.
 
     The order is ``K (ln T + (1 + lead) max(2^s, C/first)) ln(KT/delta) / gap``, with the least gap.
-
-    Args:
-        gaps: the gap of every arm except one best arm.
-        horizon: the number of rounds.
-        delta: the failure probability of the guard.
-        corruption: the corruption that is spent.
-        share: the number ``s``: a part ``2^-s`` of the rounds is labelled.
-        lead: plays of the base before each turn of a layer.
-        first: the corruption that a layer expects to meet at most.
-
-    Returns:
-        Upper bounds on the pseudo-regret and the regret.
 
     >>> round(guarded_regret([0.1] * 9, 10**9, 0.05, 100).pseudo_regret)
     7407430
@@ -412,14 +370,6 @@ def guard_overhead(
     Two parts are added: what the turns of all layers cost, at most as many as delete an arm and
     in expectation at most one in ``1 + lead`` labelled rounds; and what is lost if a layer's
     intervals fail, with probability ``f(l)``, until the next slower layer has deleted the arms.
-
-    Args:
-        gaps: the gap of every arm except one best arm.
-        horizon: the number of rounds.
-        delta: the failure probability of the guard.
-        share: the number ``s``: a part ``2^-s`` of the rounds is labelled.
-        lead: plays of the base before each turn of a layer.
-        first: the corruption that a layer expects to meet at most.
 
     Returns:
         An upper bound on what is to be added to the base's own bound.
@@ -461,8 +411,6 @@ def price_of_high_probability(
     ``least`` above ``A/s``.
 
     Args:
-        gap: the gap of the arms.
-        horizon: the number of rounds.
         delta: the probability with which the policy's bound may fail.
         factor: a whole number.
         least: the smallest corruption for which the policy has its bound.
