@@ -1,7 +1,5 @@
 """Policies that always play one arm: the least that a test of compilation can compile."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

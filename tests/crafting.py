@@ -4,8 +4,6 @@ Run as a program with a list of policies (JSON), a seed and a number of snapshot
 names every snapshot before it restores it, so that whoever runs it sees which one crashed it.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import random

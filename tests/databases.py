@@ -1,7 +1,5 @@
 """A PostgreSQL of the tests' own, on a socket in a folder."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

@@ -1,7 +1,5 @@
 """Stores of the first design, one log for all experiments, made of payloads that it wrote."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import struct

@@ -5,8 +5,6 @@ machine and prints, for each kind of them, how many there were, how many the ser
 so many seconds, and after how many seconds it closed the last one of these.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

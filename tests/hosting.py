@@ -1,7 +1,5 @@
 """A service with its dashboard on a port of this machine, and what the tests show on it."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

@@ -1,7 +1,5 @@
 """Short ways to fill and read logs."""
 
-from __future__ import annotations
-
 from armrace.service.log.chain import Chain, head_of
 
 

@@ -4,8 +4,6 @@ What is pinned already stays as it is, so that the tests notice a change, unless
 was raised: then everything is pinned again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

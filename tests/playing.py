@@ -1,7 +1,5 @@
 """Playing a policy and its textbook form on the same table with the same random numbers."""
 
-from __future__ import annotations
-
 import copy
 
 import numpy as np

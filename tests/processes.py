@@ -1,7 +1,5 @@
 """Processes that end with the block that uses them, whatever happens there."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What an attack makes of a round, and of a run, for tests of single attacks."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from armrace.adversaries import Setting

@@ -1,7 +1,5 @@
 """Replay as the definition says it, row by row, on the public learner; and logs of known truth."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Helpers for tests of the service: a clock that the test moves, and states as bytes."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from contextlib import contextmanager

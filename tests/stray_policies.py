@@ -1,7 +1,5 @@
 """A policy that errs in round 7: in what it draws, or in where it writes."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Catalogues: discovery, registration, and classes that are named by their path."""
 
-from __future__ import annotations
-
 import threading
 from typing import Annotated, ClassVar
 

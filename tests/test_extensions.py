@@ -1,7 +1,5 @@
 """Policies, attacks and environments of one's own, in processes of their own."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The figures that a seed gives are those of the number beside the version."""
 
-from __future__ import annotations
-
 import pytest
 
 import armrace

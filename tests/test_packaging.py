@@ -3,8 +3,6 @@
 `make package` does the same with pip and a new virtual environment.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

@@ -1,7 +1,5 @@
 """What a build adds to the package: links for a package index, and the tag of machine code."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Indices and weights as the papers print them."""
 
-from __future__ import annotations
-
 import math
 
 

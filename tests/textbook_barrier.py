@@ -4,8 +4,6 @@ Formulas are typed in from the theory page; roots are found by bisection, integr
 trapezium rule, and the worst plays on a grid of proportions.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

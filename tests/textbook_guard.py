@@ -1,7 +1,5 @@
 """The guard as its theory page describes it, around two bases in their textbook form."""
 
-from __future__ import annotations
-
 import math
 
 from textbook import exp3_weights, ucb1_index

@@ -1,7 +1,5 @@
 """The sharp race as its theory page describes it: all rewards kept, every end by bisection."""
 
-from __future__ import annotations
-
 import math
 
 from armrace.policies.races.textbook import TextbookRace

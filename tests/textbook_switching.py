@@ -1,7 +1,5 @@
 """SAO, SAPO and the EXP3.P they switch to, as printed: sets and plain loops, no shortcuts."""
 
-from __future__ import annotations
-
 import math
 
 

@@ -1,7 +1,5 @@
 """ACE: estimated differences, as large as they may be."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Attacks on visitors who differ: whom they strike, and what they are where all are alike."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The uncorrupted objective: half of the corruption is lost, whoever plays."""
 
-from __future__ import annotations
-
 import pytest
 
 from armrace.adversaries import Setting

@@ -1,7 +1,5 @@
 """Click bots: bursts without clicks, again and again."""
 
-from __future__ import annotations
-
 import pytest
 
 from armrace.adversaries.click_bots import ClickBots

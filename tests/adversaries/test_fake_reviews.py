@@ -1,7 +1,5 @@
 """Fake reviews: a decoy is praised, nobody else is touched."""
 
-from __future__ import annotations
-
 from armrace.adversaries.fake_reviews import FakeReviews
 from armrace.randomness import Purpose, stream_for
 from proposals import SETTING, WORST, strike

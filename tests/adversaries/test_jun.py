@@ -1,7 +1,5 @@
 """Jun et al.: the published amount, clipped and carried, and which arms are lowered."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

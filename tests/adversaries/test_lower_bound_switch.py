@@ -1,7 +1,5 @@
 """The adversary of the lower bound: its search, its thinning, and what it achieves."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Members of the searched family: what each shows."""
 
-from __future__ import annotations
-
 import pytest
 
 import armrace

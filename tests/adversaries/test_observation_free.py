@@ -1,7 +1,5 @@
 """The observation-free attack: two stages, whatever happens."""
 
-from __future__ import annotations
-
 import pytest
 
 from armrace.adversaries.observation_free import ObservationFree

@@ -1,7 +1,5 @@
 """The oracle: known differences and a margin."""
 
-from __future__ import annotations
-
 import pytest
 
 from armrace.adversaries.oracle import Oracle

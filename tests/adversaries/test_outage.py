@@ -1,7 +1,5 @@
 """Construction next door: less for a while, then as before."""
 
-from __future__ import annotations
-
 import pytest
 
 from armrace.adversaries.outage import Construction

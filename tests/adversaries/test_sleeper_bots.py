@@ -1,7 +1,5 @@
 """Sleeper bots: honest, then not."""
 
-from __future__ import annotations
-
 import pytest
 
 from armrace.adversaries.sleeper_bots import SleeperBots

@@ -1,7 +1,5 @@
 """Spam waves: calm, then a stretch of opposites, then calm."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from armrace.adversaries.spam_wave import SpamWave

@@ -1,7 +1,5 @@
 """The family of two-phase attacks: each parameter does what it says."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -4,8 +4,6 @@ Error probabilities: an honest or certified run fails with probability at most i
 are compared with the 99.9% quantile of the binomial at that level, over fixed seeds.
 """
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 import pytest

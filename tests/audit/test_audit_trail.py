@@ -1,7 +1,5 @@
 """Watching changes nothing, and notes what a plain reading of the rewards would."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ Error probabilities: an honest learner raises an alarm with probability at most 
 over fixed seeds; before outstanding rewards were counted, all of these learners raised one.
 """
 
-from __future__ import annotations
-
 import random
 from collections import deque
 

@@ -1,7 +1,5 @@
 """The audit of a log that another system made."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 

@@ -1,7 +1,5 @@
 """Audits that examine only arms which may raise an alarm find what audits of all arms find."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

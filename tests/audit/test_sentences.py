@@ -1,7 +1,5 @@
 """The sentences of audits: each allows for honest drift, and says what is certified of what."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

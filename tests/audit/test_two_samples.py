@@ -1,7 +1,5 @@
 """Two samples of one arm: e-values, thresholds, and the least change that reconciles them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

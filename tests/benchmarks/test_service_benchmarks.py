@@ -1,7 +1,5 @@
 """The benchmarks of the service run; their figures are for a quiet machine."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

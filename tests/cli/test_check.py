@@ -1,7 +1,5 @@
 """``armrace check``: intact stores, and stores that are damaged in every part."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

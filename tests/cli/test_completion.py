@@ -1,7 +1,5 @@
 """A shell completes the names of policies, attacks and scenarios in every command."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

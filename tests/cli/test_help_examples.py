@@ -1,7 +1,5 @@
 """The examples of every help page are command lines that the program accepts."""
 
-from __future__ import annotations
-
 import shlex
 
 import pytest

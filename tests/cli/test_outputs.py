@@ -1,7 +1,5 @@
 """Files in the format that their ending names, tables within 80 columns, help that flows."""
 
-from __future__ import annotations
-
 import itertools
 import json
 

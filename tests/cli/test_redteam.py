@@ -1,7 +1,5 @@
 """``armrace redteam``: the verdict, JSON, the page with the curve, and going on after Ctrl-C."""
 
-from __future__ import annotations
-
 import json
 import shlex
 

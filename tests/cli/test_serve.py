@@ -1,7 +1,5 @@
 """``armrace serve`` and ``armrace keys``, as processes."""
 
-from __future__ import annotations
-
 import re
 import signal
 import socket

@@ -1,7 +1,5 @@
 """Every operation is a method of the clients, with its docstring, arguments and answer."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import subprocess

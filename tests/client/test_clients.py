@@ -1,7 +1,5 @@
 """Clients over HTTP: addresses, bodies, refusals, and retries that do no harm."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

@@ -1,7 +1,5 @@
 """The distribution of the client is small and starts fast."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Draws are the same everywhere; leased visits are all reported, each with its reward."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Rewards sent in the background: whatever happens, each is sent or said not to be."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import subprocess

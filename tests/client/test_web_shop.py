@@ -1,7 +1,5 @@
 """The shop of the examples decides by itself, and sells all the same when it cannot."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

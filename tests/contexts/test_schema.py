@@ -1,7 +1,5 @@
 """The schema of features: encoding to hand-computed values, and refusals that name the feature."""
 
-from __future__ import annotations
-
 import math
 import struct
 

@@ -1,7 +1,5 @@
 """Sentences and charts that pages show."""
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """``armrace serve --demo``, from the first visitors to the recovery, in a browser."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The dashboard in a real browser: every page, signing in, and a server that comes back."""
 
-from __future__ import annotations
-
 import re
 import threading
 from urllib.parse import quote_plus

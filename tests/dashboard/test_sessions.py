@@ -1,7 +1,5 @@
 """Sessions, forms and headers, without a browser."""
 
-from __future__ import annotations
-
 import re
 from contextlib import contextmanager
 from html import unescape

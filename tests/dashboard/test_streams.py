@@ -1,7 +1,5 @@
 """What streams send: pieces that have changed, and costly answers that are kept for a moment."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 

@@ -1,7 +1,5 @@
 """The documentation, built once for all tests that look at its pages, and its programs."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The tables of docs/arena.md that are written from docs/arena_cells.ndjson."""
 
-from __future__ import annotations
-
 import pytest
 
 from docs.conftest import load_script

@@ -1,7 +1,5 @@
 """The tables of proved bounds say what the functions return."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

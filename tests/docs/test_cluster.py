@@ -1,7 +1,5 @@
 """The guide's commands on a real cluster: a scheduler and workers, each a process of its own."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

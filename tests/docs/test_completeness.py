@@ -1,7 +1,5 @@
 """Whatever a user can name is in the documentation."""
 
-from __future__ import annotations
-
 import importlib
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The programs of ``examples/`` run and do what their page says."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The commands and the Python blocks of README and guide do what they say."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -1,7 +1,5 @@
 """The scripts of the experiments run, and their pages say what comes out."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Formulas stay in their sentences, wherever in a line of the source they stand."""
 
-from __future__ import annotations
-
 import re
 from html.parser import HTMLParser
 from pathlib import Path

@@ -4,8 +4,6 @@ The fields of specifications and records are described where they are declared, 
 lists them; an ``__init__`` that is written by hand is described by its class.
 """
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re

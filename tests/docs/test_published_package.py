@@ -1,7 +1,5 @@
 """The package of the guide is built, installed and used as its page says, without a network."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The site, built once: it stands alone, and a browser shows it well, on a desk and on a phone."""
 
-from __future__ import annotations
-
 import functools
 import re
 import threading

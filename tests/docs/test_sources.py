@@ -1,7 +1,5 @@
 """The sources of the documentation: their links lead somewhere, and the home page says enough."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A policy and an attack take two files each, as CONTRIBUTING says: everything else finds them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -20,7 +20,6 @@ def module_of(source, **members):
 
 
 LAYOUT = """
-from __future__ import annotations
 from typing import NamedTuple
 class State(NamedTuple):
     {}: int

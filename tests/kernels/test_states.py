@@ -1,7 +1,5 @@
 """Which states compiled code must not see, as a snapshot may hold them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Arms that go, for a while or for good, and decisions that somebody else made."""
 
-from __future__ import annotations
-
 import json
 
 import msgspec

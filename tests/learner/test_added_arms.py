@@ -1,7 +1,5 @@
 """A state that has grown by an arm is as sound as one that had the arm from the start."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

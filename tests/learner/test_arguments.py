@@ -1,7 +1,5 @@
 """What a learner is made of is checked and converted, so that it can always be saved."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Auditing live traffic: found, named as the user does, kept in snapshots, and free of charge."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Policies that draw what they cannot have: the learner says so, and goes on."""
 
-from __future__ import annotations
-
 import pytest
 
 from armrace.errors import BrokenPolicy

@@ -1,7 +1,5 @@
 """Snapshots crafted to do harm are refused, or give a learner that works; none crashes."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

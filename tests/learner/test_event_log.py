@@ -1,7 +1,5 @@
 """A learner is the replay of its log; batches, restricted choices and new arms are part of it."""
 
-from __future__ import annotations
-
 import random
 from decimal import Decimal
 

@@ -1,7 +1,5 @@
 """An exception out of a signal handler, at any moment, leaves the learner sound."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -5,8 +5,6 @@ fixed beforehand, and steers which arms are played. Either way, rewards that hav
 fair sample, and intervals of them alone fail. The race's intervals allow for whatever is due.
 """
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """The live learner: decisions, late feedback, refusals, snapshots, threads."""
 
-from __future__ import annotations
-
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """BARBAT against hand-computed values and its textbook form."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The race under SAPO: shares, mixture, global deletions, and what follows the switch."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

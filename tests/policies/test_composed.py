@@ -1,7 +1,5 @@
 """A policy that calls the functions of another: compiled, exact, and in bounded time."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 from typing import Annotated, Any, ClassVar, NamedTuple

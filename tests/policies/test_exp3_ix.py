@@ -1,7 +1,5 @@
 """EXP3-IX against hand-computed values and its textbook form."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """EXP3++ against its textbook forms, and its exploration where that differs from EXP3's."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """EXP3.P against hand-computed values and its textbook form."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

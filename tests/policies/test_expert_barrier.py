@@ -1,7 +1,5 @@
 """The leader over experts, against values from an independent implementation with fractions."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

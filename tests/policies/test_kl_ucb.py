@@ -1,7 +1,5 @@
 """KL-UCB against hand-computed values and its textbook form."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

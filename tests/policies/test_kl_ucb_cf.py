@@ -1,7 +1,5 @@
 """KL-UCB-CF against hand-computed values, its textbook form, and KL-UCB."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

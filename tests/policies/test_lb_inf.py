@@ -1,7 +1,5 @@
 """LB-INF against values computed by hand and its textbook form."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """LB-INF-V against values computed by hand and its textbook form."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

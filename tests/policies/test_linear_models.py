@@ -1,7 +1,5 @@
 """Linear policies: ridge regression, widths, weights and probabilities worked out by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

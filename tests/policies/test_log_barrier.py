@@ -1,7 +1,5 @@
 """The logarithmic barrier against hand-computed values and the mirror step as printed."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

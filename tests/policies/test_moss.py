@@ -1,7 +1,5 @@
 """MOSS against hand-computed values and its textbook form."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The optimistic log barrier against values computed by hand and a slow form with 50 digits."""
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal, localcontext
 

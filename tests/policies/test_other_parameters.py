@@ -1,7 +1,5 @@
 """What holds with other parameters than the defaults, which the catalogue's own tests have."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The four races: golden values of the paper, and equality with the algorithm as printed."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

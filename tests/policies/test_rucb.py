@@ -1,7 +1,5 @@
 """rUCB and rUCB-Tune against hand-computed values and their textbook form."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

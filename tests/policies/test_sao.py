@@ -1,7 +1,5 @@
 """SAO: golden values, equality with the algorithm as printed, and its switch."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

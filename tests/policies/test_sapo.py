@@ -1,7 +1,5 @@
 """SAPO: its constants, its phases, equality with the printed form, and every way to switch."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Thompson-CF against Thompson sampling and its mirror image."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

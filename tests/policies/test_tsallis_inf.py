@@ -1,7 +1,5 @@
 """Tsallis-INF against hand-computed values and its definition."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

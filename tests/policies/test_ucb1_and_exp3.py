@@ -1,7 +1,5 @@
 """UCB1 and EXP3 against hand-computed values and their textbook forms."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

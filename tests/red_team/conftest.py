@@ -1,7 +1,5 @@
 """A target that is cheap to attack, and an effort that is cheap to spend."""
 
-from __future__ import annotations
-
 import pytest
 
 from armrace.environments import Bernoulli

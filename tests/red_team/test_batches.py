@@ -1,7 +1,5 @@
 """Batches: cells in files, divided among processes, with names that tell all they depend on."""
 
-from __future__ import annotations
-
 import threading
 
 import msgspec

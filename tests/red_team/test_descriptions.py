@@ -1,7 +1,5 @@
 """Attacks in words, and commands that replay them."""
 
-from __future__ import annotations
-
 import shlex
 
 import numpy as np

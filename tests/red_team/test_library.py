@@ -1,7 +1,5 @@
 """The shipped winners: readable, legal, and found for similar settings."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

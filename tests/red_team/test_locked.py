@@ -1,7 +1,5 @@
 """The locked set of docs/locked.py, and batches of policies with parameters."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A search: it finds what is there, is honest about it, and can be run again."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from typing import Annotated, ClassVar

@@ -1,7 +1,5 @@
 """The space of parameters: within limits, and reproducible."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The worst known attack: tried in the setting itself, not only taken from a similar one."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

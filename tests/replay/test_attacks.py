@@ -1,7 +1,5 @@
 """Attacks that are injected into a log, sources that are retracted, and refusals."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

@@ -1,7 +1,5 @@
 """``armrace replay``, ``audit``, ``import``, ``export`` and ``plan --log`` from the shell."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

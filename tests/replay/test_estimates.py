@@ -1,7 +1,5 @@
 """The estimates of replay against a plain implementation, known truth and exact probabilities."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

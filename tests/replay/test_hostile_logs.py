@@ -1,7 +1,5 @@
 """Whatever a file holds, it is read or refused in a sentence; no row disappears."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

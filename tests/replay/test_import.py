@@ -1,7 +1,5 @@
 """Feeding the service from a log, and back."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

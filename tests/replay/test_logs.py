@@ -1,7 +1,5 @@
 """Logs of every format and of every kind of damage."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from datetime import datetime

@@ -4,8 +4,6 @@ The wheel is read with ``zipfile``; nothing of it is installed or imported. With
 10,000 rows and 34 to 80 arms, such a log can hardly show anything, and replay must say so.
 """
 
-from __future__ import annotations
-
 import io
 import subprocess
 import sys

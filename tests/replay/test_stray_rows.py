@@ -1,7 +1,5 @@
 """Rows that contradict the rest of a log: named, and without influence on a verdict."""
 
-from __future__ import annotations
-
 import numpy as np
 import polars as pl
 import pytest

@@ -1,7 +1,5 @@
 """A service on a store in memory, with a clock that the test moves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Who may reach the service: this machine without keys, keys with their scopes, and how often."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

@@ -1,7 +1,5 @@
 """Arguments of the service and of its clients: ordinary numbers and lists, or one sentence."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 import pytest

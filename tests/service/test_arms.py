@@ -1,7 +1,5 @@
 """Arms that come and go while an experiment runs."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

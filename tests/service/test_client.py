@@ -1,7 +1,5 @@
 """Clients: typed answers, errors by their code, and retries that do no harm."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import time

@@ -1,7 +1,5 @@
 """Connections that send too much, too slowly or nothing, and streams when the server stops."""
 
-from __future__ import annotations
-
 import socket
 from contextlib import ExitStack
 

@@ -1,7 +1,5 @@
 """Deciding: floors, eligible arms, units, repeated requests, limits, pauses."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """The engine: no answer before its events are durable, none that rests on a failed transaction."""
 
-from __future__ import annotations
-
 import threading
 from contextlib import contextmanager
 from functools import partial

@@ -1,7 +1,5 @@
 """The life of an experiment: started afresh, deleted, and who did what."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """Exports: a row for each decision, in both formats, without the layer."""
 
-from __future__ import annotations
-
 import gc
 import json
 

@@ -1,7 +1,5 @@
 """What strangers open and leave open does not keep others from being served."""
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import json

@@ -1,7 +1,5 @@
 """A server whose disk is full says which file it is about, and stops without a traceback."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import subprocess

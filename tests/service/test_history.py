@@ -1,7 +1,5 @@
 """The history of an experiment and the sources of its rewards: replays of the log, and bounded."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -1,7 +1,5 @@
 """Large, deep and slow requests, failing disks and clocks that jump: refused, and nothing lost."""
 
-from __future__ import annotations
-
 import json
 import random
 import socket

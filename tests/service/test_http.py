@@ -1,7 +1,5 @@
 """The service over HTTP: the same answers, one shape of errors, keys and limits."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

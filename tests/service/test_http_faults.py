@@ -1,7 +1,5 @@
 """The service over HTTP when something fails: stores, requests with defects, crowds, backups."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json

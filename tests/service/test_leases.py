@@ -1,7 +1,5 @@
 """Leases: decisions that are drawn elsewhere, reported later, and counted once."""
 
-from __future__ import annotations
-
 import random
 
 import msgspec

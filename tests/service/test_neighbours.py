@@ -1,7 +1,5 @@
 """One tenant's heavy requests must not hold up another tenant's decisions."""
 
-from __future__ import annotations
-
 import http.client
 import subprocess
 import sys

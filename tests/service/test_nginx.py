@@ -1,7 +1,5 @@
 """The service behind a real nginx, with the configuration of the guide."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

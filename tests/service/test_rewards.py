@@ -1,7 +1,5 @@
 """Rewards: the grid, the range, repetitions, conflicts and the closing of windows."""
 
-from __future__ import annotations
-
 import math
 import random
 from fractions import Fraction

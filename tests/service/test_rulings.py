@@ -1,7 +1,5 @@
 """Retraction, release and quarantine: as if a reward had never come, or had always counted."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

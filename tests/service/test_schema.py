@@ -1,7 +1,5 @@
 """Requests made from the OpenAPI document: no answer of status 500, and answers as it says."""
 
-from __future__ import annotations
-
 import schemathesis
 from hypothesis import HealthCheck, Phase, seed, settings
 from schemathesis.checks import not_a_server_error

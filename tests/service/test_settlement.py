@@ -1,7 +1,5 @@
 """Settlement in the order of decisions: the state depends on what was said, not on when."""
 
-from __future__ import annotations
-
 import random
 from copy import deepcopy
 

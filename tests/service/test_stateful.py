@@ -1,7 +1,5 @@
 """Random sequences of requests on stores in memory and in files, against a model."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test

@@ -1,7 +1,5 @@
 """Names of decisions cannot be forged, and keys open what they are made for."""
 
-from __future__ import annotations
-
 import random
 import stat
 import threading

@@ -1,7 +1,5 @@
 """The service in a simulated world of faults; and the checker, on a service that is broken."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

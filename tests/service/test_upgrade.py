@@ -1,7 +1,5 @@
 """Stores of the first design are written into new ones, with every kind of event."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Void: whole visits are taken back, and the state is that of a log without them, bit for bit."""
 
-from __future__ import annotations
-
 import random
 
 import msgspec

@@ -1,7 +1,5 @@
 """Who sees the arm: both accounts of corruption, and what is charged in each model."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Policies that err: what they draw is checked in every run, their own indices in checked runs."""
 
-from __future__ import annotations
-
 import polars as pl
 import pytest
 

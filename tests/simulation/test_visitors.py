@@ -1,7 +1,5 @@
 """Visitors who differ: the compiled engine, its accounts and attacks against slow plain Python."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

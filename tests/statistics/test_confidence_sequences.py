@@ -1,7 +1,5 @@
 """Intervals that hold at all times at once."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Policies and attacks that break the contract are found out, each by the check meant for it."""
 
-from __future__ import annotations
-
 from typing import ClassVar, NamedTuple
 
 import msgspec

@@ -1,7 +1,5 @@
 """The shipped contract suites, over the whole catalogue."""
 
-from __future__ import annotations
-
 import pytest
 
 from armrace.adversaries import ADVERSARIES, ZeroBest

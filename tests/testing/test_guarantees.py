@@ -1,7 +1,5 @@
 """Guarantees hold against every attack of the library, and a wrong one is found out."""
 
-from __future__ import annotations
-
 import pytest
 
 from armrace.policies import POLICIES, SharpRace

@@ -1,7 +1,5 @@
 """The barrier theorem: every step of its proof holds on runs, and the bound is what it says."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

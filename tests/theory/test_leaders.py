@@ -1,7 +1,5 @@
 """Published bounds of leaders, with their constants put together by hand."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

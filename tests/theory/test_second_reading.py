@@ -5,8 +5,6 @@ bisection, and every inequality of the proofs about the barrier, the guard and P
 tried on random instances, with edges of its range among them.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path

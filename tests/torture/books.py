@@ -1,7 +1,5 @@
 """A log as the checker reads it: plain data, with what can be said of each moment."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 import struct

@@ -1,7 +1,5 @@
 """Ways to break the service on purpose, each of which the checker must notice."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 A campaign can be split over machines or terminals: ``--first`` says with which number to begin.
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections import Counter

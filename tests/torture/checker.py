@@ -5,8 +5,6 @@ to be and what learners must have learned, and names the first contradiction. An
 the log as it was between the arrival of the operation and its answer.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from typing import Any

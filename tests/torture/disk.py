@@ -8,8 +8,6 @@ the writes that were not synchronised, in any order, some of them torn. Deleted 
 and files that are new may be gone.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import random

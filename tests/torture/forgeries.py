@@ -3,8 +3,6 @@
 ``python -m torture.forgeries --tokens 1000000`` is the campaign.
 """
 
-from __future__ import annotations
-
 import random
 import secrets
 from collections import Counter

@@ -6,8 +6,6 @@ threads and keeps one experiment in memory; some come while the store is opened.
 part are on one store. Both decide, reward, void, and report draws of leases, in two experiments.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import socket

@@ -1,7 +1,5 @@
 """What the learner must have learned, worked out from the log by the checker."""
 
-from __future__ import annotations
-
 from armrace.kernels.generics import Ticket
 from armrace.learner import Decision as LearnersDecision
 from armrace.learner import Learner

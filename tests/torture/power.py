@@ -6,8 +6,6 @@ twice; three in four write records into several logs, the others go through a se
 logs are short, so that they are copied into the database and reset every few transactions.
 """
 
-from __future__ import annotations
-
 import random
 import shutil
 import tempfile

@@ -5,8 +5,6 @@ waits for something, then a random one goes on that need not wait. So a run repl
 number of threads, and a process can be killed wherever one of its threads waits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from random import Random

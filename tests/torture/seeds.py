@@ -1,7 +1,5 @@
 """Worlds by their seeds: a failing seed is printed and replays."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from torture.campaign import Campaign

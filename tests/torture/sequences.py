@@ -7,8 +7,6 @@ in memory, so that each is thrown away and loaded all the time.
 ``python -m torture.sequences --examples 10000`` is the campaign.
 """
 
-from __future__ import annotations
-
 import itertools
 import shutil
 import tempfile

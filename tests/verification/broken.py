@@ -1,7 +1,5 @@
 """Policies with a mistake that a check must find."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 

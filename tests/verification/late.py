@@ -1,7 +1,5 @@
 """Mistakes that begin at a late round: in races, a guard, leaders and the engine itself."""
 
-from __future__ import annotations
-
 import importlib.util
 import tempfile
 from collections.abc import Callable, Iterator

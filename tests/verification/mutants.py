@@ -5,8 +5,6 @@ A mutant has the guarantee of the class from which it derives; only its running 
 not detected or an unbroken policy does not pass.
 """
 
-from __future__ import annotations
-
 import csv
 import sys
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Claims about leaders: what they measure is what they say, and what is broken is refuted."""
 
-from __future__ import annotations
-
 import math
 import sys
 from typing import Literal

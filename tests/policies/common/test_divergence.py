@@ -1,7 +1,5 @@
 """Divergence and its bounds against hand-computed values and bisection."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

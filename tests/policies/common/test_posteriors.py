@@ -1,7 +1,5 @@
 """Beta laws against scipy: density, draws, and which of several draws is largest."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

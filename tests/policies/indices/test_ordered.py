@@ -1,7 +1,5 @@
 """Rewards in order of size against sorting them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

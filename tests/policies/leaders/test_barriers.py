@@ -1,7 +1,5 @@
 """The two barriers with a scale for each arm, against their conditions for a minimum."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

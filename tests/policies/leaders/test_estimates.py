@@ -1,7 +1,5 @@
 """Estimated losses and gains, predictions, and the probabilities that follow from them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

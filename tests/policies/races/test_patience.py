@@ -1,7 +1,5 @@
 """The draw of a layer, and when intervals are recomputed."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

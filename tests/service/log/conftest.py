@@ -1,7 +1,5 @@
 """A PostgreSQL of the tests' own, in a temporary folder, stopped at the end."""
 
-from __future__ import annotations
-
 import tempfile
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Two servers on one database, of which one has never compiled a policy that the other uses."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

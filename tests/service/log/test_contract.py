@@ -1,7 +1,5 @@
 """Every store fulfils the contract, and stores that break it are found out."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from contextlib import contextmanager

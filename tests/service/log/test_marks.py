@@ -1,7 +1,5 @@
 """High-water marks: torn writes, keys, files of other users, and logs that have lost records."""
 
-from __future__ import annotations
-
 import os
 import stat
 

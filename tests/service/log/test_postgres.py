@@ -1,7 +1,5 @@
 """The shared store: several processes, one database, and a database that goes away."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import signal

@@ -1,7 +1,5 @@
 """A database that falls silent: connections stay open, and nothing comes."""
 
-from __future__ import annotations
-
 import select
 import socket
 import threading

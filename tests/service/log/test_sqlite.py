@@ -1,7 +1,5 @@
 """The embedded store: damage and losses are noticed, and one process uses it at a time."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

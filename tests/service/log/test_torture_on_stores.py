@@ -1,7 +1,5 @@
 """Stores under torture: losses of power, kills, and random sequences of requests on a database."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest
