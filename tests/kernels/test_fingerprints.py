@@ -34,41 +34,25 @@ def test_the_layout_of_a_state_counts():
     assert one != two
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "class C:\n    def start(self): return {}",
-        "class C:\n    CONSTANT = {}",
-        "class B:\n    def start(self): return {}\nclass C(B): pass",
-        "def g(): return {}\nclass C:\n    @property\n    def p(self): return g()",
-        "def g(): return {}\nTABLE = dict(one=g)\nclass C:\n    def m(self): return TABLE",
-        "def g(): return {}\nUSED = {{g}}\nclass C:\n    def m(self): return USED",
-        "USED = {{1, {} + 2}}\nclass C:\n    def m(self): return USED",
-        "class C:\n    def m(self, x): return x in {{'one', '{}'}}",
-        "class S(Struct):\n    n: int\nUSED = S({})\nclass C:\n    def m(self): return USED.n",
-        "@dataclass\nclass S:\n    n: int\nUSED = S({})\nclass C:\n    def m(self): return USED",
-        "class S: pass\nUSED = S()\nUSED.n = {}\nclass C:\n    def m(self): return USED",
-        "class S:\n    def n(self): return {}\nUSED = S()\nclass C:\n    def m(self): return USED",
-        "@cache\ndef g(): return {}\nclass C:\n    def m(self): return g()",
-        "USED = array([object(), {}])\nclass C:\n    def m(self): return USED",
-    ],
-    ids=[
-        "a method",
-        "a constant",
-        "a base",
-        "a helper of a property",
-        "a function in a table",
-        "a function in a set",
-        "a set",
-        "a set among the constants",
-        "a struct",
-        "a dataclass",
-        "an object",
-        "the class of an object",
-        "a cached function",
-        "an array of objects",
-    ],
-)
+COUNTING = {
+    "a method": "class C:\n def start(self): return {}",
+    "a constant": "class C:\n CONSTANT = {}",
+    "a base": "class B:\n def start(self): return {}\nclass C(B): pass",
+    "a helper of a property": "def g(): return {}\nclass C:\n @property\n def p(self): return g()",
+    "a function of a table": "def g(): return {}\nT = [g]\nclass C:\n def m(self): return T",
+    "a function in a set": "def g(): return {}\nUSED = {{g}}\nclass C:\n def m(self): return USED",
+    "a set": "USED = {{1, {} + 2}}\nclass C:\n def m(self): return USED",
+    "a set among the constants": "class C:\n def m(self, x): return x in {{'one', '{}'}}",
+    "a struct": "class S(Struct):\n n: int\nUSED = S({})\nclass C:\n def m(self): return USED.n",
+    "a dataclass": "@dataclass\nclass S:\n n: int\nU = S({})\nclass C:\n def m(self): return U",
+    "an object": "class S: pass\nUSED = S()\nUSED.n = {}\nclass C:\n def m(self): return USED",
+    "its class": "class S:\n def n(self): return {}\nU = S()\nclass C:\n def m(self): return U",
+    "a cached function": "@cache\ndef g(): return {}\nclass C:\n def m(self): return g()",
+    "an array of objects": "USED = array([object(), {}])\nclass C:\n def m(self): return USED",
+}
+
+
+@pytest.mark.parametrize("source", COUNTING.values(), ids=COUNTING)
 def test_a_class_counts_with(source):
     used = {"Struct": msgspec.Struct, "dataclass": dataclass, "cache": cache, "array": np.array}
     modules = [module_of(source.format(n), **used) for n in (1, 1, 2)]

@@ -6,7 +6,6 @@ from decimal import Decimal
 import msgspec
 import numpy as np
 import pytest
-from scipy import stats
 
 from armrace.errors import DamagedFile, ForeignTicket, InvalidParameter
 from armrace.kernels.generics import assign, learn
@@ -14,21 +13,15 @@ from armrace.kernels.states import equal_states
 from armrace.learner import ArmAdded, Assigned, DecisionBatch, Dropped, Learned, Learner, Ticket
 from armrace.policies import POLICIES
 
-FOLDED = ["multi-layer-race", "tsallis-inf", "exp3p", "barbar", "sapo"]
 ARMS, HORIZON = ["red", "green", "blue"], 400
 MEANS = {"red": 0.9, "green": 0.5, "blue": 0.1}
 
 
-def lived(policy, decisions=300, drawn=None):
-    """A learner whose rewards came late, in another order, were dropped or never came.
-
-    The list ``drawn`` gets the tickets as they were drawn, before the state completed them.
-    """
-    luck, drawn = random.Random(3), [] if drawn is None else drawn
-    learner, waiting = Learner(policy, ARMS, HORIZON, seed=2), []
-    for _ in range(decisions):
-        drawn.append(learner.choose())
-        waiting.append(learner.assign(drawn[-1]))
+def lived(policy):
+    """A learner whose rewards came late, in another order, were dropped or never came."""
+    luck, learner, waiting = random.Random(3), Learner(policy, ARMS, HORIZON, seed=2), []
+    for _ in range(100):
+        waiting.append(learner.decide())
         while waiting and luck.random() < 0.6:
             decision = waiting.pop(luck.randrange(len(waiting)))
             fate = luck.random()
@@ -37,49 +30,6 @@ def lived(policy, decisions=300, drawn=None):
             elif fate < 0.9:
                 learner.drop(decision)
     return learner
-
-
-@pytest.mark.parametrize("policy", FOLDED)
-def test_the_fold_of_the_log_is_the_learner(policy):
-    learner = lived(policy)
-    folded = Learner.replay(learner.log, policy, ARMS, HORIZON, seed=2)
-    assert equal_states(folded._live.policy, learner._live.policy)
-    assert folded.snapshot() == learner.snapshot()
-    assert list(folded.log) == list(learner.log)
-    for _ in range(50):
-        assert folded.decide() == learner.decide()
-
-
-@pytest.mark.parametrize("policy", ["multi-layer-race", "exp3p", "barbar"])
-def test_without_some_rewards_the_fold_is_a_learner_that_never_got_them(policy):
-    learner = lived(policy, drawn=(drawn := []))
-    kept = [
-        event for event in learner.log if not (isinstance(event, Learned) and event.number % 3 == 0)
-    ]
-    folded = Learner.replay(kept, policy, ARMS, HORIZON, seed=2)
-    never = Learner(policy, ARMS, HORIZON, seed=2)
-    for event in learner.log:
-        if isinstance(event, Assigned):
-            made = never.assign(drawn[event.number])  # completed by its own state, not the log's
-            assert made.number == event.number
-        elif isinstance(event, Dropped) or event.number % 3:
-            never.apply(event)
-    assert equal_states(folded._live.policy, never._live.policy)
-    assert folded.pending == learner.pending + sum(
-        isinstance(event, Learned) and event.number % 3 == 0 for event in learner.log
-    )
-
-
-def test_a_decision_of_another_state_can_be_assigned():
-    learner = Learner("multi-layer-race", ARMS, HORIZON)
-    other = Learner("multi-layer-race", ARMS, HORIZON, seed=9)
-    other.decide()
-    ticket = other.choose()
-    decision = learner.assign(ticket)
-    assert (decision.number, decision.arm) == (0, ARMS[ticket.arm])
-    learner.learn(decision, 1.0)
-    views = [view for view in learner.inspect() if view.pulls]
-    assert [(view.arm, view.layer) for view in views] == [(ticket.arm, ticket.layer)]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +46,7 @@ def test_a_ticket_that_no_state_could_give_is_not_assigned(ticket):
 
 @pytest.mark.parametrize("policy", ["multi-layer-race", "tsallis-inf"])
 def test_to_choose_leaves_no_trace_but_in_the_stream(policy):
-    learner = lived(policy, 100)
+    learner = lived(policy)
     before, events = learner.snapshot(), len(learner.log)
     for _ in range(5):
         learner.choose()
@@ -108,9 +58,8 @@ def test_to_choose_leaves_no_trace_but_in_the_stream(policy):
     assert len(learner.log) == events
 
 
-@pytest.mark.parametrize("policy", ["multi-layer-race", "tsallis-inf"])
-def test_batches_are_the_same_as_one_by_one(policy):
-    one, many = (Learner(policy, ARMS, HORIZON, seed=4) for _ in range(2))
+def test_batches_of_any_size_are_the_same_as_one_by_one():
+    one, many = (Learner("tsallis-inf", ARMS, HORIZON, seed=4) for _ in range(2))
     luck = np.random.default_rng(1)
     for size in (1, 0, 7, 1500, 40):
         batch = many.decide_many(size)
@@ -137,53 +86,31 @@ def test_a_batch_stops_at_the_reward_that_cannot_be_taken():
     assert learner.pending == 0
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"arm": 3},
-        {"arm": -1},
-        {"layer": 50},
-        {"inner_layer": -2},
-        {"probability": 0.0},
-        {"probability": np.nan},
-        {"memo": np.inf},
-        {"inner_probability": 2.0},
-        {"inner_arm": 3},
-        {"inner_arm": -3},
-        {"number": 7},
-        {"number": -1},
-        {"phase": 3},
-    ],
-    ids=str,
-)
-def test_forged_records_are_refused(change):
+FORGED = {"arm": (3, -1), "layer": (50,), "inner_layer": (-2,), "probability": (0.0, np.nan)}
+FORGED |= {"memo": (np.inf,), "inner_probability": (2.0,), "inner_arm": (3, -3), "phase": (3,)}
+FORGED |= {"number": (7, -1)}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_forged_records_are_refused(name):
     learner = Learner("multi-layer-race", ARMS, HORIZON)
     batch = learner.decide_many(5)
-    records = batch.records.copy()
-    for name, value in change.items():
-        records[name][0] = value
     before = learner.snapshot()
-    with pytest.raises(ForeignTicket, match="no decision of this learner"):
-        learner.learn_many(DecisionBatch(records, batch.labels), np.ones(5))
+    for value in FORGED[name]:
+        records = batch.records.copy()
+        records[name][0] = value
+        with pytest.raises(ForeignTicket, match="no decision of this learner"):
+            learner.learn_many(DecisionBatch(records, batch.labels), np.ones(5))
     assert learner.snapshot() == before
 
 
-@pytest.mark.parametrize(
-    "batch",
-    [
-        None,
-        [],
-        DecisionBatch(np.zeros(2), ARMS),
-        DecisionBatch(np.zeros(2, dtype="V72"), ARMS),
-        DecisionBatch(None, ARMS),
-    ],
-    ids=["nothing", "list", "numbers", "bytes", "no records"],
-)
-def test_what_is_no_batch_is_refused(batch):
+def test_what_is_no_batch_is_refused():
     learner = Learner("multi-layer-race", ARMS, HORIZON)
     learner.decide_many(2)
-    with pytest.raises(ForeignTicket):
-        learner.learn_many(batch, [1.0, 1.0])
+    records = np.zeros(2), np.zeros(2, dtype="V72"), None
+    for batch in (None, [], *(DecisionBatch(each, ARMS) for each in records)):
+        with pytest.raises(ForeignTicket):
+            learner.learn_many(batch, [1.0, 1.0])
 
 
 def test_a_batch_of_other_arms_and_rewards_that_do_not_fit_are_refused():
@@ -213,23 +140,6 @@ def test_a_batch_of_other_arms_and_rewards_that_do_not_fit_are_refused():
     for count in (-1, 1.5, "many", None, True, 10**9):
         with pytest.raises(InvalidParameter, match="count must be"):
             learner.decide_many(count)
-
-
-@pytest.mark.parametrize("policy", ["multi-layer-race", "tsallis-inf"])
-def test_restricted_choices_carry_their_true_probabilities(policy):
-    """Frequencies of 20,000 draws from one state; fails on sound code once in 10^6 runs."""
-    draws, failure = 20_000, 1e-6
-    learner = lived(policy, 120)
-    eligible = ["green", "blue"]
-    tickets = [learner.choose(eligible) for _ in range(draws)]
-    claimed = {ticket.arm: ticket.probability for ticket in tickets}
-    assert all(claimed[ticket.arm] == ticket.probability for ticket in tickets)
-    assert set(claimed) <= {1, 2}
-    assert sum(claimed.values()) == pytest.approx(1.0) or len(claimed) == 1
-    for arm, probability in claimed.items():
-        count = sum(ticket.arm == arm for ticket in tickets)
-        chance = stats.binomtest(count, draws, min(1.0, probability)).pvalue
-        assert chance > failure / 2
 
 
 @pytest.mark.parametrize(
@@ -295,7 +205,7 @@ def test_a_learner_without_a_log_says_so():
 @pytest.mark.parametrize("policy", ["multi-layer-race", "exp3p", "barbar"])
 def test_a_snapshot_and_the_events_after_it_are_the_learner(policy):
     """Rewards that were outstanding in the snapshot come after it, or are dropped."""
-    learner = lived(policy, 100)
+    learner = lived(policy)
     snapshot, before = learner.snapshot(), len(learner.log)
     assert learner.pending > 5
     waiting = [learner._known(number) for number in outstanding(learner)]
@@ -355,3 +265,18 @@ def test_only_posteriors_read_the_memo_of_a_ticket_made_elsewhere(name):
 
     reads = name in ("thompson", "thompson-cf", "leaf-thompson")
     assert equal_states(learned(0.0), learned(0.7)) != reads
+
+
+def test_skipping_once_is_skipping_each_time():
+    original = Learner("tsallis-inf", 3, horizon=1000, seed=2)
+    original.decide_many(50)
+    each, once = (Learner("tsallis-inf", 3, horizon=1000, seed=2) for _ in range(2))
+    for event in original.log:
+        each.apply(event)
+        made = once.apply(Assigned(event.number, event.ticket))
+        assert made.number == event.number
+    assert once.taken == 0
+    once.skip_to(original.taken)
+    once.skip_to(3)  # never back
+    assert each.taken == once.taken == original.taken
+    assert each.decide() == once.decide() == original.decide()
