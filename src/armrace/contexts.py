@@ -14,16 +14,19 @@ from __future__ import annotations
 import bisect
 import hashlib
 import itertools
+import json
 import math
 import struct
-from collections.abc import Iterator, Mapping
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armrace.errors import ArmraceError, InvalidParameter
+from armrace.errors import ArmraceError, InvalidParameter, UnknownName
 from armrace.kernels.generics import ContextShape
 
 MOST_FEATURES = 64
@@ -34,6 +37,8 @@ GRID = 4096
 """A number is rounded to a multiple of 1/4096 of half its range."""
 LARGEST_END = 1e15
 """The farthest end of a number's range from 0."""
+LEAST_ROUNDS = 50
+"""A leaf needs as many rounds for each arm before its own policy earns what it costs."""
 MISSING = -32768
 """The code of a feature that was not given, where that is allowed."""
 
@@ -266,21 +271,36 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if name not in self.features:
                 known = ", ".join(self.features) or "none"
                 raise UnknownFeature(f"there is no feature {name!r:.200}; there are {known}.")
-        codes = {
-            name: self._encode(name, feature, context.get(name), key)
-            for name, feature in self.features.items()
-        }
+        parts = {name: self.encode_value(name, context.get(name), key) for name in self.features}
+        leaf = self.leaf({name: part[1] for name, part in parts.items()})
+        return Code(struct.pack(f"<{len(parts)}h", *(code for code, _ in parts.values())), leaf)
+
+    def encode_value(self, name: str, value: Value, key: bytes = b"") -> tuple[int, int]:
+        """Encode one feature: its code, and the branch that it takes on the way to a leaf.
+
+        Args:
+            name: the name of the feature.
+            value: its value; ``None`` if it is missing.
+            key: the secret key of the experiment.
+        """
+        if value is not None:
+            code = self.features[name].encode(name, value, key)
+        elif self.missing == "refuse":
+            raise MissingFeature(f"the context lacks the feature {name!r}.")
+        else:
+            code = MISSING
+        return code, self._branch(name, value, code) if name in self.leaves else 0
+
+    def leaf(self, branches: Mapping[str, Any]) -> Any:
+        """The number of the leaf, or an array of them, at the end of branches.
+
+        Args:
+            branches: the branch of each feature that tells leaves apart, or an array of them.
+        """
         leaf = 0
         for name in self.leaves:
-            leaf = leaf * self._branches(name) + self._branch(name, context.get(name), codes[name])
-        return Code(struct.pack(f"<{len(codes)}h", *codes.values()), leaf)
-
-    def _encode(self, name: str, feature: Feature, value: Value, key: bytes) -> int:
-        if value is not None:
-            return feature.encode(name, value, key)
-        if self.missing == "refuse":
-            raise MissingFeature(f"the context lacks the feature {name!r}.")
-        return MISSING
+            leaf = leaf * self._branches(name) + branches[name]
+        return leaf
 
     def _branch(self, name: str, value: Value, code: int) -> int:
         """The part of a leaf that one feature decides."""
@@ -301,21 +321,32 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Args:
             features: the features of a :class:`Code`.
         """
-        codes = struct.unpack(f"<{len(self.features)}h", features)
-        named = zip(self.features.values(), codes, strict=True)
-        coordinates = [1.0, *(x for pair in named for x in self._coordinates(*pair))]
-        # Every feature adds at most 1 to the squared length, and so does the constant.
-        return np.array(coordinates) / math.sqrt(1.0 + len(codes))
+        (vector,) = self.vectors(np.frombuffer(features, dtype="<i2")[np.newaxis])
+        return np.asarray(vector)
 
-    def _coordinates(self, feature: Feature, code: int) -> Iterator[float]:
-        if isinstance(feature, Category):
-            size = self._width(feature)
-            place = size - 1 if code == MISSING else code
-            yield from (float(each == place) for each in range(size))
-        else:
-            yield 0.0 if code == MISSING else code / GRID
-            if self._may_lack:
-                yield float(code == MISSING)
+    def vectors(self, codes: npt.NDArray[np.int16]) -> npt.NDArray[np.float64]:
+        """The vectors of many codes, one row each.
+
+        Args:
+            codes: the features of each code as numbers, one row a code.
+        """
+        widths = [self._width(feature) for feature in self.features.values()]
+        found = np.zeros((len(codes), 1 + sum(widths)))
+        found[:, 0] = 1.0
+        place = 1
+        for feature, width, column in zip(self.features.values(), widths, codes.T, strict=True):
+            missing = column == MISSING
+            if isinstance(feature, Category):
+                chosen = np.where(missing, width - 1, column)
+                found[np.arange(len(codes)), place + chosen] = 1.0
+            else:
+                found[:, place] = np.where(missing, 0.0, column / GRID)
+                if self._may_lack:
+                    found[:, place + 1] = missing
+            place += width
+        # Every feature adds at most 1 to the squared length, and so does the constant.
+        scaled: npt.NDArray[np.float64] = found / math.sqrt(1.0 + len(self.features))
+        return scaled
 
     def coordinate_names(self) -> list[str]:
         """What each coordinate of a vector stands for, such as ``device=ios``."""
@@ -350,3 +381,32 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def _require_at_most(what: str, given: int, most: int) -> None:
     if given > most:
         raise InvalidParameter(f"a schema may have at most {most} {what}; got {given}.")
+
+
+def read_schema(given: Schema | Mapping[str, Any] | Path | str | None) -> Schema | None:
+    """Read a schema: plain data of one, or a file of JSON or TOML; ``None`` for none.
+
+    Args:
+        given: the schema, ``{"features": ..., "leaves": ..., "missing": ...}``, or the file of it.
+    """
+    if given is None or isinstance(given, Schema):
+        return given
+    if isinstance(given, (str, Path)):
+        given = _read_file(Path(given))
+    elif not isinstance(given, Mapping):
+        raise InvalidParameter(f"schema must be a file or plain data; got {type(given).__name__}.")
+    for name in given:
+        if name not in Schema.__struct_fields__:
+            raise UnknownName.among("part of a schema", str(name), Schema.__struct_fields__)
+    return Schema.declare(**{"features": {}, **given})
+
+
+def _read_file(path: Path) -> Mapping[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = json.loads(text) if text.lstrip()[:1] == "{" else tomllib.loads(text)
+    except OSError as error:
+        raise InvalidParameter(f"cannot read {path}: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidParameter(f"{path} is neither JSON nor TOML: {error}.") from None
+    return dict(found)

@@ -65,6 +65,7 @@ def replay(
     log: options.LogPlace,
     policies: options.Policies = None,
     columns: options.ColumnOptions,
+    schema: options.SchemaFile = None,
     attack: options.Attack = None,
     attack_settings: options.AttackSet = None,
     budget: options.Budget = None,
@@ -91,6 +92,9 @@ def replay(
     propensity, self-normalised and doubly robust (all rows, weighted). Where a log is too thin, the
     answer is "not enough data". Rows that cannot be used are counted, with the reason.
 
+    With a --schema, policies that take contexts see the features of each row, and a table says what
+    became of each segment (leaf).
+
     Rewards under an attack are what the policy truly earned while it learned forged ones.
     """
     from armrace.cli.tables import print_replay
@@ -107,6 +111,7 @@ def replay(
         log,
         chosen,
         **columns.arguments(),
+        schema=schema,
         floor=None if floor is None else share("floor", floor),
         horizon=None if horizon is None else whole("horizon", horizon),
         estimators=estimators,

@@ -422,6 +422,14 @@ Rewards = Annotated[
         "--rewards LOW,HIGH", "The smallest and the largest reward; rows outside are reported."
     ),
 ]
+SchemaFile = Annotated[
+    str | None,
+    columns_option(
+        "--schema FILE",
+        "The features of the visitors, which are columns of the same names, as "
+        "[bold]armrace schema[/bold] suggests them: TOML or JSON.",
+    ),
+]
 
 
 class ColumnOptions(NamedTuple):

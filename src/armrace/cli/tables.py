@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Column, Table
 
-from armrace.formatting import count, figure, span
+from armrace.formatting import count, figure, percent, span
 from armrace.red_team import Verdict
 from armrace.red_team.batches import WORST_COLUMNS
 from armrace.reports.text import (
@@ -36,12 +36,13 @@ from armrace.simulation import Comparison, Result, Scenario
 from armrace.simulation.results import FIGURES_OF_A_RUN
 
 if TYPE_CHECKING:
-    from armrace.offline import Estimate, Replay
+    from armrace.offline import Estimate, PolicyReplay, Replay
     from armrace.planning import Plan
     from armrace.verification import Verification
 
 _BLOCKS = "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 _PARTS = 6
+_SHOWN_LEAVES = 12
 
 
 def can_draw(console: Console) -> bool:
@@ -316,7 +317,6 @@ def print_plan(plan: Plan) -> None:
 def print_replay(found: Replay) -> None:
     """Print what became of the rows, the estimates with their intervals, and the verdicts."""
     from armrace.offline import ESTIMATORS
-    from armrace.offline.results import AS_LOGGED
 
     console = Console(highlight=False)
     for sentence in [*found.row_report.sentences(), found.setting(), *found.warnings]:
@@ -326,7 +326,7 @@ def print_replay(found: Replay) -> None:
     headings = (ESTIMATORS[name].replace(" ", "\n") for name in shown)
     table = new_table("policy", "the\nlog", "rounds", *headings)
     for each in found.policies:
-        name = escape(each.policy if each.form == AS_LOGGED else f"  {each.form}")
+        name = escape(each.policy if each.title == each.policy else f"  {each.form}")
         cells = [_cell(each.estimate(estimator)) for estimator in shown]
         table.add_row(name, figure(each.logged_mean), count(round(each.rounds)), *cells)
     print_tables(table)
@@ -336,6 +336,27 @@ def print_replay(found: Replay) -> None:
     )
     for each in found.policies:
         console.print(each.words, markup=False)
+    for each in found.policies:
+        if len(each.leaves) > 1:
+            _print_leaves(each)
+
+
+def _print_leaves(each: PolicyReplay) -> None:
+    """Print what became of the leaves that have the most rows."""
+    table = new_table("leaf", "rows", "the\nlog", "rounds", "effective\nrows", "favourite arm")
+    shown = sorted(each.leaves, key=lambda leaf: -leaf.rows)[:_SHOWN_LEAVES]
+    for leaf in shown:
+        favourite = f"{leaf.favourite} ({percent(leaf.share)})" if leaf.rounds else "-"
+        mark = "" if leaf.is_enough else "?"
+        table.add_row(
+            escape(leaf.leaf), count(leaf.rows), figure(leaf.logged_mean),
+            count(round(leaf.rounds)), f"{figure(leaf.effective_rows)}{mark}", escape(favourite),
+        )  # fmt: skip
+    typer.echo(f"\n{each.title}, by segment:")
+    print_tables(table)
+    left = len(each.leaves) - len(shown)
+    if left:
+        typer.echo(f"And {count(left)} smaller segments.")
 
 
 def _names(found: Replay) -> set[str]:

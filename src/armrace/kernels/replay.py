@@ -23,7 +23,14 @@ import numpy.typing as npt
 from armrace.kernels.compiling import entry, inlined
 from armrace.kernels.engine import Ledger, charge, is_spent
 from armrace.kernels.fingerprints import is_users
-from armrace.kernels.generics import assign, choose, distribution, learn, make_ticket
+from armrace.kernels.generics import (
+    Context,
+    assign,
+    choose,
+    distribution,
+    learn,
+    make_ticket,
+)
 from armrace.kernels.live import fitting
 from armrace.kernels.pointers import NOWHERE, Attack, call_corrupt, call_observe
 from armrace.kernels.streams import Stream, uniform
@@ -41,6 +48,9 @@ TOTAL, SQUARES, TERMS = range(3)
 WEIGHT, WEIGHT_SQUARE, PAID_SQUARE, SEEN, LOGGED = range(5)
 """Positions in ``ReplayTally.moments``: sums of weights, of their squares, of squared weighted
 rewards, of rewards as the policy saw them, and of logged rewards."""
+
+LEAF_ROWS, LEAF_PAID, LEAF_WEIGHT, LEAF_WEIGHT_SQUARE = range(4)
+"""Columns of ``ReplayTally.leaves``: rows, their rewards, sums of weights and of their squares."""
 
 CURVE = 100
 """Moments at which the run is recorded."""
@@ -72,9 +82,22 @@ class ReplayTally(NamedTuple):
     proposal: npt.NDArray[np.float64]
     cached: npt.NDArray[np.float64]
     """The estimated mean of the current distribution; and 1 if the distribution is outdated."""
+    leaves: npt.NDArray[np.float64]
+    """What is counted in each leaf."""
+    leaf_pulls: npt.NDArray[np.int64]
+    """Accepted rows of each arm in each leaf."""
 
 
-def make_tally(arms: int, blocks: int) -> ReplayTally:
+class RowContexts(NamedTuple):
+    """The visitors of some rows."""
+
+    vectors: npt.NDArray[np.float64]
+    leaves: npt.NDArray[np.int64]
+    predictions: npt.NDArray[np.float64]
+    """What earlier rows say about the reward of every arm for the visitor."""
+
+
+def make_tally(arms: int, blocks: int, leaves: int = 0) -> ReplayTally:
     """Make a tally before the first row."""
     return ReplayTally(
         counts=np.zeros(4, dtype=np.int64),
@@ -91,6 +114,8 @@ def make_tally(arms: int, blocks: int) -> ReplayTally:
         clean=np.zeros(arms),
         proposal=np.zeros(arms),
         cached=np.array([0.0, 1.0]),
+        leaves=np.zeros((leaves, 4)),
+        leaf_pulls=np.zeros((leaves, arms), dtype=np.int64),
     )
 
 
@@ -110,18 +135,38 @@ def _add(
 
 
 @inlined
+def usual_reward(total: float, rows: float) -> float:
+    """The mean reward of some rows, with one more that paid a half: what one of an arm would pay.
+
+    Args:
+        total: the sum of the rewards.
+        rows: how many rows there are.
+    """
+    return (total + 0.5) / (rows + 1.0)
+
+
+@inlined
 def _estimate(tally: ReplayTally) -> None:
     """Estimate every arm's mean from the rows so far, and the mean of the distribution.
 
     An arm counts as if it had one more row, which paid the mean of all rows so far.
     """
-    usual = (tally.moments[LOGGED] + 0.5) / (tally.counts[ROWS] + 1.0)
+    usual = usual_reward(tally.moments[LOGGED], tally.counts[ROWS])
     mean = 0.0
     for arm in range(tally.weights.size):
         tally.estimates[arm] = (tally.paid[arm] + usual) / (tally.logged[arm] + 1.0)
         mean += tally.weights[arm] * tally.estimates[arm]
     tally.cached[0] = mean
-    tally.cached[1] = 0.0
+
+
+@inlined
+def _predict(tally: ReplayTally, predictions: npt.NDArray[np.float64]) -> None:
+    """Take the rewards that are predicted for a visitor, and the mean of the distribution."""
+    mean = 0.0
+    for arm in range(tally.weights.size):
+        tally.estimates[arm] = predictions[arm]
+        mean += tally.weights[arm] * predictions[arm]
+    tally.cached[0] = mean
 
 
 @inlined
@@ -156,8 +201,36 @@ def _note(tally: ReplayTally, arm: int, reward: float) -> None:
 
 
 @inlined
+def _context_of(contexts: Any, row: int) -> Any:
+    """The context of a row; nothing if visitors are not told apart."""
+    if contexts is None:
+        return None
+    return Context(contexts.vectors[row], contexts.leaves[row])
+
+
+@inlined
+def _note_leaf(
+    tally: ReplayTally, leaf: int, arm: int, reward: float, weight: float, accepted: bool
+) -> None:
+    """Add a row to what is known of its leaf."""
+    sums = tally.leaves[leaf]
+    sums[LEAF_ROWS] += 1.0
+    sums[LEAF_PAID] += reward
+    sums[LEAF_WEIGHT] += weight
+    sums[LEAF_WEIGHT_SQUARE] += weight * weight
+    tally.leaf_pulls[leaf, arm] += accepted
+
+
+@inlined
 def _corrupted(
-    attack: Attack, ledger: Ledger, tally: ReplayTally, arm: int, reward: float, round: int
+    attack: Attack,
+    ledger: Ledger,
+    tally: ReplayTally,
+    arm: int,
+    reward: float,
+    round: int,
+    expected: npt.NDArray[np.float64],
+    vector: npt.NDArray[np.float64],
 ) -> float:
     """Let the attack change the rewards of an accepted row; return what the policy sees."""
     clean, proposal = tally.clean, tally.proposal
@@ -168,9 +241,8 @@ def _corrupted(
     for other in range(clean.size):
         proposal[other] = clean[other]
     left = ledger.charged[1] - ledger.charged[0]
-    nothing = clean[:0]
     call_corrupt(
-        attack.corrupt, attack.state, round, tally.weights, proposal, left, nothing, nothing
+        attack.corrupt, attack.state, round, tally.weights, proposal, left, expected, vector
     )
     changed = False
     for other in range(clean.size):
@@ -189,6 +261,19 @@ def _record_curve_point(tally: ReplayTally) -> None:
     tally.curve[moment, 2] = tally.sums[REPLAYED, TOTAL]
     tally.curve[moment, 3] = tally.sums[DOUBLY, TOTAL]
     tally.counts[MOMENT] = moment + 1
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view that cannot be written: other arrays are compiled for once more.
+
+    Some columns of a data frame come as arrays that can be written, and others do not.
+
+    Args:
+        array: a column of a log.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 @cache
@@ -211,17 +296,27 @@ def make_replayer(code: str) -> Callable[..., None]:
         floor: float,
         total: int,
         weighs: bool,
+        contexts: Any,
+        varies: bool,
     ) -> None:
-        """Replay a batch of rows."""
+        """Replay a batch of rows; ``varies`` if distributions depend on the visitor."""
         looks, layers = weighs or attack.sees_weights, ledger.layer_corruption.size
         for row in range(arms.size):
             arm, reward, propensity = arms[row], rewards[row], propensities[row]
-            if looks and tally.cached[1] != 0.0:
-                distribution(policy, tally.weights)
-                _estimate(tally)
+            context = _context_of(contexts, row)
+            if looks and (varies or tally.cached[1] != 0.0):
+                distribution(policy, tally.weights, context)
+                tally.cached[1] = 0.0
+                if contexts is None:
+                    _estimate(tally)
+            expected, vector = tally.clean[:0], tally.clean[:0]
+            if contexts is not None:
+                expected, vector = contexts.predictions[row], contexts.vectors[row]
+                _predict(tally, expected)
             if weighs:
                 _weigh(tally, arm, reward, max(propensity, floor), blocks[row])
-            ticket = choose(policy, stream, None)
+            accepted = tally.counts[ACCEPTED]
+            ticket = choose(policy, stream, None, context)
             if not trusted:
                 fitting(ticket, tally.weights.size, layers, False)
             if ticket.arm == arm:
@@ -230,8 +325,10 @@ def make_replayer(code: str) -> Callable[..., None]:
                     number = tally.counts[ACCEPTED]
                     shown = reward
                     if not is_spent(ledger, attack.smallest_cost):
-                        shown = _corrupted(attack, ledger, tally, arm, reward, number)
-                    learn(policy, assign(policy, ticket), shown)
+                        shown = _corrupted(
+                            attack, ledger, tally, arm, reward, number, expected, vector
+                        )
+                    learn(policy, assign(policy, ticket, context), shown, context)
                     if attack.observe != NOWHERE:
                         call_observe(attack.observe, attack.state, number, arm, shown)
                     ledger.seen[0] += abs(shown - reward)
@@ -240,6 +337,10 @@ def make_replayer(code: str) -> Callable[..., None]:
                     _add(tally.sums, REPLAYED, reward, 0.5, 0.0)
                     tally.counts[ACCEPTED] = number + 1
                     tally.cached[1] = 1.0
+            if contexts is not None:
+                weight = tally.weights[arm] / max(propensity, floor)
+                taken = tally.counts[ACCEPTED] > accepted
+                _note_leaf(tally, contexts.leaves[row], arm, reward, weight, taken)
             _note(tally, arm, reward)
             while tally.counts[ROWS] * CURVE >= (tally.counts[MOMENT] + 1) * total:
                 _record_curve_point(tally)

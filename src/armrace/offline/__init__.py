@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         AttackOnLog,
         Estimate,
         Gain,
+        LeafReplay,
         PolicyReplay,
         Replay,
     )
@@ -30,6 +31,7 @@ __all__ = [
     "Columns",
     "Estimate",
     "Gain",
+    "LeafReplay",
     "Log",
     "LogRows",
     "PolicyReplay",

@@ -8,14 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from armrace.contexts import LEAST_ROUNDS, Schema, read_schema
 from armrace.errors import InvalidParameter
 from armrace.formatting import count, figure, percent
 from armrace.limits import MOST_ARMS
-from armrace.offline.readers import Columns, make_columns, pieces_of
+from armrace.offline.readers import FEATURE, Columns, make_columns, pieces_of
 from armrace.offline.rows import RowReport, checked_rows
 from armrace.statistics.distributions import chi_square_tail
 
@@ -167,6 +169,10 @@ class LogRows(NamedTuple):
     """The places of the sources in :attr:`Log.sources`; -1 where a row has none."""
     units: npt.NDArray[np.uint64]
     """A hash of each unit; empty if the log has none."""
+    codes: npt.NDArray[np.int16]
+    """The encoded features, one row each; without any if the log has no schema."""
+    leaves: npt.NDArray[np.int64]
+    """The leaf of each row; 0 if the log has no schema."""
 
 
 class Log:
@@ -176,6 +182,7 @@ class Log:
         place: a file or a data frame.
         columns: which columns are read.
         bounds: the smallest and the largest reward.
+        schema: the features that are read, if any.
     """
 
     def __init__(
@@ -183,8 +190,10 @@ class Log:
         place: Any,
         columns: Columns,
         bounds: tuple[float, float] = (0.0, 1.0),
+        schema: Schema | None = None,
     ) -> None:
         self.place = place
+        self.schema = schema
         self.columns = columns
         self.bounds = bounds
         self.report = RowReport()
@@ -252,7 +261,7 @@ class Log:
         """
         noted = RowReport() if report is None else report
         for piece in pieces_of(self.place, self.columns):
-            yield checked_rows(piece, self.bounds, noted, self._contradicted)
+            yield checked_rows(piece, self.bounds, noted, self._contradicted, self.schema)
 
     def batches(self) -> Iterator[LogRows]:
         """Read the usable rows in order."""
@@ -349,7 +358,17 @@ class Log:
             propensities,
             _coded(frame["source"], sources) if "source" in columns else np.zeros(0, np.int64),
             frame["unit"].hash(seed=0).to_numpy() if "unit" in columns else np.zeros(0, np.uint64),
+            *self._contexts(frame),
         )
+
+    def _contexts(self, frame: pl.DataFrame) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int64]]:
+        """Return the codes and leaves of some rows; none if there is no schema."""
+        if self.schema is None:
+            return np.zeros((0, 0), np.int16), np.zeros(0, np.int64)
+        codes: npt.NDArray[np.int16] = np.empty((frame.height, len(self.schema.features)), np.int16)
+        for place, name in enumerate(self.schema.features):
+            codes[:, place] = frame[FEATURE + name].to_numpy()
+        return codes, np.ascontiguousarray(frame["leaf"].to_numpy())
 
 
 def _contradiction(arm: str, found: Survey, place: int) -> str:
@@ -377,6 +396,7 @@ def open_log(
     columns: Columns | Mapping[str, str] | Path | str | None = None,
     *,
     rewards: Sequence[float] = (0.0, 1.0),
+    schema: Schema | Mapping[str, Any] | Path | str | None = None,
     **given: str | None,
 ) -> Log:
     """Survey a log: its arms, their rates, and the rows that cannot be used.
@@ -386,6 +406,8 @@ def open_log(
             that exports Arrow.
         columns: which columns are read: a mapping of roles to names, or the TOML file of one.
         rewards: the smallest and the largest reward, which are scaled to 0 and 1.
+        schema: the features of the visitors, which are columns of the same names: a schema, plain
+            data of one, or the file of one, in JSON or TOML.
         given: single columns by role: ``arm``, ``reward``, ``propensity``, ``time``, ``source``
             and ``unit``. They have precedence over ``columns``.
 
@@ -402,7 +424,10 @@ def open_log(
         raise InvalidParameter(
             f"rewards must be the smallest and the largest reward, as 0,1; got {rewards!r}."
         )
-    return Log(place, make_columns(columns, **given), (float(bounds[0]), float(bounds[1])))
+    chosen, declared = make_columns(columns, **given), read_schema(schema)
+    if declared is not None:
+        chosen = msgspec.structs.replace(chosen, features=tuple(declared.features))
+    return Log(place, chosen, (float(bounds[0]), float(bounds[1])), declared)
 
 
 _FACTOR = 1.4
@@ -410,9 +435,16 @@ _NAMED = 3
 
 
 def doubts_of(log: Log, floor: float) -> list[str]:
-    """Return a sentence for each doubt about the propensities of a log."""
+    """Return a sentence for each doubt about the propensities of a log, and about its leaves."""
     found = []
     arms = len(log.arms)
+    leaves, rounds = 1 if log.schema is None else log.schema.shape.leaves, log.rows * floor
+    if leaves > 1 and rounds < leaves * arms * LEAST_ROUNDS:
+        found.append(
+            f"A run has {figure(rounds / (leaves * arms))} rounds for each of {arms} arms in each "
+            f"of {leaves} leaves, where {LEAST_ROUNDS} are needed: policies with leaves have "
+            "hardly begun to learn when the log ends."
+        )
     if not log.has_propensities:
         chance = _chance_if_uniform(log)
         if chance < UNLIKELY:

@@ -36,10 +36,13 @@ class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """Where the feedback came from."""
     unit: str | None = None
     """The visitor, or what else the decision was made for."""
+    features: tuple[str, ...] = ()
+    """The features of a schema, which are columns of the same names."""
 
     def named(self) -> dict[str, str]:
         """Return the columns that are read, by their role."""
-        given = msgspec.structs.asdict(self)
+        given = {role: getattr(self, role) for role in ROLES}
+        given |= {FEATURE + name: name for name in self.features}
         return {role: name for role, name in given.items() if name is not None}
 
     def check(self, present: Iterable[str]) -> None:
@@ -70,7 +73,9 @@ def _unknown(role: str, name: str, names: list[str]) -> UnknownName:
     return UnknownName(f"the log has no column {name!r} for the {role}; {hint}")
 
 
-ROLES = Columns.__struct_fields__
+ROLES = tuple(name for name in Columns.__struct_fields__ if name != "features")
+FEATURE = "feature "
+"""Begins the role of a column that is a feature."""
 
 
 def read_columns(path: Path | str) -> dict[str, str]:
@@ -115,7 +120,7 @@ def make_columns(
     """
     known: dict[str, Any] = {}
     if isinstance(columns, Columns):
-        known = columns.named()
+        known = msgspec.structs.asdict(columns)
     elif isinstance(columns, Mapping):
         known = dict(columns)
     elif columns is not None:

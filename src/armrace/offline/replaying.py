@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.adversaries.base import Setting
+from armrace.contexts import Schema
 from armrace.errors import BrokenPolicy, InvalidParameter, UnknownName
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.engine import make_ledger
 from armrace.kernels.fingerprints import fingerprint
+from armrace.kernels.generics import ContextShape
 from armrace.kernels.handles import call_entry
 from armrace.kernels.live import BadTicket
 from armrace.kernels.pointers import LiveAttack
-from armrace.kernels.replay import ACCEPTED, LOGGED, REPLAYED, TOTAL, make_replayer, make_tally
+from armrace.kernels.replay import (
+    ACCEPTED,
+    LOGGED,
+    REPLAYED,
+    TOTAL,
+    RowContexts,
+    make_replayer,
+    make_tally,
+    read_only,
+)
 from armrace.limits import Limits, check_number
+from armrace.offline.forecasting import make_forecasts
 from armrace.offline.log import Log, LogRows, doubts_of, open_log
 from armrace.offline.readers import Columns
 from armrace.offline.results import (
@@ -34,6 +47,7 @@ from armrace.offline.results import (
     Replay,
     estimate_gain,
     estimates_of,
+    leaves_of,
 )
 from armrace.policies import Policy
 from armrace.randomness import MAXIMAL_SEED, Purpose, generator_for, stream_for
@@ -46,6 +60,7 @@ POLICIES_REPLAYED = ("optimistic-log-barrier", "sharp-race", "tsallis-inf", "ucb
 """Replayed unless others are named: the recommended policy, a race, and two that many use."""
 
 _MOST_BLOCKS = 1000
+_ROWS_WITH_CONTEXTS = 1 << 15
 _REPLICATIONS = Limits("runs of each policy", 1, 10_000)
 _LEVEL = Limits("probability that an interval is wrong", 0, 1, low_open=True, high_open=True)
 _FLOOR = Limits("propensity to which smaller ones are raised", 0, 1, low_open=True)
@@ -69,6 +84,7 @@ def replay(
     source: str | None = None,
     unit: str | None = None,
     rewards: Sequence[float] = (0.0, 1.0),
+    schema: Schema | Mapping[str, Any] | Path | str | None = None,
     floor: float | None = None,
     horizon: int | None = None,
     estimators: str = "all",
@@ -97,6 +113,9 @@ def replay(
         source: the column of the source of the feedback.
         unit: the column of the visitor; the bootstrap keeps the rows of a visitor together.
         rewards: the smallest and the largest reward.
+        schema: the features of the visitors, which are columns of the same names: a schema, plain
+            data of one, or the file of one. Policies that take contexts then see them, and doubly
+            robust estimates rest on a linear model of each arm.
         floor: rows of a smaller propensity are treated as if they had this one, which accepts
             more rows and biases the estimates; by default the smallest propensity of the log, but
             for one in 10,000 rows if theirs are ten times smaller.
@@ -132,6 +151,7 @@ def replay(
             opened,
             columns,
             rewards=rewards,
+            schema=schema,
             arm=arm,
             reward=reward,
             propensity=propensity,
@@ -152,6 +172,7 @@ def replay(
         job.play(report)
     made = None if attack is None else ADVERSARIES.make(attack).to_builtins()
     given = {
+        "schema": None if opened.schema is None else msgspec.to_builtins(opened.schema),
         "floor": floor,
         "horizon": horizon,
         "attack": made,
@@ -265,11 +286,13 @@ class _Job:
         if variant.without is not None:
             rows -= int(self.log.source_rows[variant.without])
         setting = self.setting(policy, rows, variant.budget)
+        shape = None if self.log.schema is None else self.log.schema.shape
         runs = [
             Run(
                 policy,
                 variant.attack,
                 setting,
+                shape,
                 seed=self.seed,
                 replication=number,
                 blocks=min(rows, _MOST_BLOCKS),
@@ -283,32 +306,43 @@ class _Job:
 
     def play(self, report: Callable[[float], None]) -> None:
         """Let all runs meet all rows, batch by batch."""
-        done: dict[int | None, int] = {}
+        variants = dict.fromkeys(plan.variant.without for plan in self.plans)
+        done: dict[int | None, int] = dict.fromkeys(variants, 0)
+        forecasts = {without: make_forecasts(self.log) for without in variants}
         total, taken = sum(plan.rows * len(plan.runs) for plan in self.plans), 0
         with ThreadPoolExecutor(self.workers or os.cpu_count()) as pool:
-            for batch in self.log.batches():
+            for batch in self._batches():
                 work = []
                 # Plans that leave out the same source share the rows that remain.
-                for without in dict.fromkeys(plan.variant.without for plan in self.plans):
+                for without in variants:
                     part = _without(batch, without)
-                    first = done.get(without, 0)
+                    first = done[without]
                     done[without] = first + part.arms.size
+                    contexts = forecasts[without](part)
                     for plan in self.plans:
                         if plan.variant.without == without:
                             blocks = _blocks(part, first, plan.rows)
-                            work += [(run, part, blocks) for run in plan.runs]
+                            work += [(run, part, blocks, contexts) for run in plan.runs]
                 # Every result is asked for, so that what went wrong in a thread is raised here.
-                taking = pool.map(lambda each: each[0].take(each[1], each[2]), work)
-                for (_, part, _), _ in zip(work, taking, strict=True):
+                taking = pool.map(lambda each: each[0].take(*each[1:]), work)
+                for (_, part, *_), _ in zip(work, taking, strict=True):
                     taken += part.arms.size
                     report(taken / total)
 
+    def _batches(self) -> Iterator[LogRows]:
+        """The rows of the log, in pieces whose vectors and predictions fit into memory."""
+        for batch in self.log.batches():
+            size = batch.arms.size if self.log.schema is None else _ROWS_WITH_CONTEXTS
+            for first in range(0, batch.arms.size, max(1, size)):
+                yield LogRows._make(column[first : first + size] for column in batch)
+
     def result(self, settings: dict[str, Any]) -> Replay:
         """Collect the figures of all runs."""
-        log, scale = self.log, Scale(*self.log.bounds)
+        log = self.log
+        scale = Scale(*log.bounds)
         return Replay(
             log=log.name,
-            columns=log.columns.named(),
+            columns=msgspec.structs.replace(log.columns, features=()).named(),
             rewards=log.bounds,
             row_report=log.report,
             arms=log.arms,
@@ -321,7 +355,7 @@ class _Job:
             replications=self.replications,
             seed=self.seed,
             policies=[
-                figures_of(plan, scale, self.floor, self.level, self.seed, weighs=self.weighs)
+                figures_of(plan, log, self.floor, self.level, self.seed, weighs=self.weighs)
                 for plan in self.plans
             ],
             warnings=doubts_of(log, self.floor),
@@ -354,6 +388,7 @@ class Run:
         policy: Policy,
         attack: Adversary,
         setting: Setting,
+        shape: ContextShape | None,
         *,
         seed: int,
         replication: int,
@@ -364,41 +399,35 @@ class Run:
     ) -> None:
         arms, horizon = setting.arms, setting.horizon
         self._name, self._shape = policy.tag(), (arms, policy.layer_count(arms, horizon))
-        self._state = policy.start(arms, horizon)
+        self._state = policy.start_with(arms, horizon, shape)
+        self._varies = shape is not None and policy.takes_contexts
         corrupter = attack.start(setting)
         self._attack = LiveAttack(
             corrupter,
             stream_for(seed, Purpose.ADVERSARY, replication),
             attack.sees_weights,
             attack.smallest_cost(corrupter, setting),
+            knows_visitors=shape is not None,
         )
         self._stream = stream_for(seed, Purpose.LEARNER, replication)
         # A stream of its own: acceptance must not depend on how many numbers the policy draws.
         self._coins = stream_for(seed, Purpose.ACCEPTANCE, replication)
         self.ledger = make_ledger(*self._shape, setting.budget)
-        self.tally = make_tally(arms, blocks)
+        self.tally = make_tally(arms, blocks, 0 if shape is None else shape.leaves)
         self._floor, self._rows, self._weighs = floor, rows, weighs
         self._replay_rows = make_replayer(fingerprint(implementations(self._state)))
 
-    def take(self, batch: LogRows, blocks: npt.NDArray[np.int64]) -> None:
+    def take(
+        self, batch: LogRows, blocks: npt.NDArray[np.int64], contexts: RowContexts | None
+    ) -> None:
         """Replay a batch of rows."""
-        columns = map(_read_only, (batch.arms, batch.rewards, batch.propensities, blocks))
+        columns = map(read_only, (batch.arms, batch.rewards, batch.propensities, blocks))
         before = (self._state, self._attack.attack, self._stream, self._coins)
-        after = (self._floor, self._rows, self._weighs)
+        after = (self._floor, self._rows, self._weighs, contexts, self._varies)
         try:
             call_entry(self._replay_rows, *before, self.ledger, self.tally, *columns, *after)
         except BadTicket as error:
             raise BrokenPolicy.by_ticket(self._name, error.args, *self._shape) from None
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a view that cannot be written: other arrays are compiled for once more.
-
-    Some columns of a data frame come as arrays that can be written, and others do not.
-    """
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 class LogVariant(NamedTuple):
@@ -427,9 +456,10 @@ class PlannedReplay(NamedTuple):
 
 
 def figures_of(
-    plan: PlannedReplay, scale: Scale, floor: float, level: float, seed: int, *, weighs: bool
+    plan: PlannedReplay, log: Log, floor: float, level: float, seed: int, *, weighs: bool
 ) -> PolicyReplay:
     """Return the estimates of a policy, and what else is known of its runs."""
+    scale = Scale(*log.bounds)
     tallies = [run.tally for run in plan.runs]
     # A probability of at most 1 over a propensity that is raised to the floor.
     heaviest = 1.0 / floor
@@ -461,6 +491,7 @@ def figures_of(
         verdict=_verdict(found[-1].is_enough, gain),
         attack=_attack(plan),
         curve=_curve(plan, scale),
+        leaves=[] if log.schema is None else leaves_of(tallies, log.schema, log.arms, scale),
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from armrace.contexts import Schema
 from armrace.errors import DamagedFile, UnknownName
 from armrace.files import as_path, check_new, write_text
 from armrace.formatting import count, figure, percent, span
@@ -19,6 +20,10 @@ from armrace.kernels.replay import (
     ACCEPTED,
     DOUBLY,
     GAIN,
+    LEAF_PAID,
+    LEAF_ROWS,
+    LEAF_WEIGHT,
+    LEAF_WEIGHT_SQUARE,
     PAID_SQUARE,
     REPLAYED,
     SQUARES,
@@ -103,6 +108,34 @@ def estimates_of(
         _estimate("snips", "bootstrap", ratio, ends, scale, rows, rewards),
         _exact("dr", sums[DOUBLY], wide, wide, level, scale, rows, rewards),
     ]
+
+
+def leaves_of(
+    tallies: Sequence[ReplayTally], schema: Schema, arms: Sequence[str], scale: Scale
+) -> list[LeafReplay]:
+    """Return what became of each leaf that has rows."""
+    sums = np.mean([tally.leaves for tally in tallies], axis=0)
+    pulls = np.mean([tally.leaf_pulls for tally in tallies], axis=0)
+    found = []
+    for name, leaf, played in zip(schema.leaf_names(), sums, pulls, strict=True):
+        rows, rounds, favourite = leaf[LEAF_ROWS], float(played.sum()), int(played.argmax())
+        if not rows:
+            continue
+        # Without weights, the accepted rows are all that there is.
+        weighed = leaf[LEAF_WEIGHT] > 0.0
+        effective = _effective(leaf[LEAF_WEIGHT], leaf[LEAF_WEIGHT_SQUARE]) if weighed else rounds
+        found.append(
+            LeafReplay(
+                leaf=name,
+                rows=round(rows),
+                logged_mean=scale.reward(float(leaf[LEAF_PAID] / rows)),
+                rounds=rounds,
+                effective_rows=effective,
+                favourite=arms[favourite] if rounds else "",
+                share=float(played[favourite] / rounds) if rounds else 0.0,
+            )
+        )
+    return found
 
 
 def estimate_gain(
@@ -223,6 +256,28 @@ class AttackOnLog(msgspec.Struct, frozen=True, kw_only=True):
     """The effort of the search that found the attack, if one did."""
 
 
+class LeafReplay(msgspec.Struct, frozen=True, kw_only=True):
+    """One policy in one leaf of the contexts."""
+
+    leaf: str
+    """The segment, such as ``device=ios``."""
+    rows: int
+    logged_mean: float
+    rounds: float
+    """Accepted rows, the mean over runs."""
+    effective_rows: float
+    """As many equally weighted rows bear on what the policy earns here; the mean over runs."""
+    favourite: str
+    """The arm of most rounds."""
+    share: float
+    """Its share of the rounds."""
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there is enough data to conclude anything about this leaf."""
+        return self.effective_rows >= _LEAST_ROWS
+
+
 class PolicyReplay(msgspec.Struct, frozen=True, kw_only=True):
     """One policy on one variant of the log."""
 
@@ -250,6 +305,8 @@ class PolicyReplay(msgspec.Struct, frozen=True, kw_only=True):
     attack: AttackOnLog | None = None
     curve: list[tuple[float, float, float]] = []
     """Along the log: rows, rounds, and the mean reward of the rounds so far; means over runs."""
+    leaves: list[LeafReplay] = []
+    """The leaves that have rows, if the log has features."""
 
     def estimate(self, estimator: str) -> Estimate:
         """Return the estimate by the short name of its estimator.
@@ -263,9 +320,14 @@ class PolicyReplay(msgspec.Struct, frozen=True, kw_only=True):
         return known[estimator]
 
     @property
+    def title(self) -> str:
+        """The policy, and the variant of the log if it is another one."""
+        return self.policy if self.form == AS_LOGGED else f"{self.policy} {self.form}"
+
+    @property
     def words(self) -> str:
         """The verdict in one sentence."""
-        name = self.policy if self.form == AS_LOGGED else f"{self.policy} {self.form}"
+        name = self.title
         best = self.estimates[-1]
         if self.verdict == "not enough data":
             return f"{name}: {best.warning or _VERDICTS[self.verdict]}."

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from typing import Any
 
 import msgspec
 import numpy as np
 import polars as pl
 
+from armrace.contexts import LONGEST_TEXT, BadFeature, Boolean, Category, Number, Schema
 from armrace.formatting import count, percent
-from armrace.offline.readers import Piece
+from armrace.offline.readers import FEATURE, Piece
 
 _EXAMPLES = 5
 
@@ -92,13 +94,18 @@ def checked_rows(
     bounds: tuple[float, float],
     report: RowReport,
     refused: Mapping[str, str] | None = None,
+    schema: Schema | None = None,
 ) -> pl.DataFrame:
-    """Return the usable rows of a piece, and count the others in the report."""
+    """Return the usable rows of a piece, and count the others in the report.
+
+    Features are encoded; with them there is a column ``leaf``.
+    """
     raw = piece.frame
     if piece.remark:
         report.remarks.append(piece.remark)
     numbers = np.arange(piece.first, piece.first + raw.height)
     columns = {"row": pl.Series(numbers, dtype=pl.Int64)}
+    branches: dict[str, np.ndarray] = {}
     usable = np.ones(raw.height, dtype=np.bool_)
     if piece.unreadable:
         _exclude(
@@ -114,9 +121,15 @@ def checked_rows(
             every = np.ones(raw.height, dtype=np.bool_)
             _exclude(report, usable, numbers, f"the {role} is a list or an object", every)
             given = pl.Series(role, [None] * raw.height, dtype=pl.String)
-        columns[role], faults = _READERS[role](given, bounds)
+        if schema is not None and role.startswith(FEATURE):
+            name = role.removeprefix(FEATURE)
+            columns[role], branches[name], faults = _read_feature(schema, name, given)
+        else:
+            columns[role], faults = _READERS[role](given, bounds)
         for reason, mask in faults:
             _exclude(report, usable, numbers, reason, mask)
+    if schema is not None:
+        columns["leaf"] = pl.Series(np.full(raw.height, schema.leaf(branches), dtype=np.int64))
     for arm, reason in (refused or {}).items():
         _exclude(report, usable, numbers, reason, _flags(columns["arm"] == arm))
     report.rows += raw.height
@@ -275,3 +288,57 @@ _READERS: dict[str, Reader] = {
     "source": partial(_read_label, "source"),
     "unit": partial(_read_label, "unit"),
 }
+
+
+def _read_feature(
+    schema: Schema, name: str, raw: pl.Series
+) -> tuple[pl.Series, np.ndarray, Faults]:
+    """Return the codes of a feature and the branches that they take towards a leaf."""
+    kind = type(schema.features[name])
+    if raw.dtype in (pl.Float32, pl.Float64):
+        raw = raw.fill_nan(None)
+    values = _names(raw) if kind is Category else _numbers(raw).fill_nan(None)
+    # Every value once, as a service would encode it.
+    known = {each: _encoded(schema, name, each) for each in values.unique().drop_nulls().to_list()}
+    usable = {each: parts for each, parts in known.items() if parts is not None}
+    codes, branches = (
+        _replaced(values, {each: parts[at] for each, parts in usable.items()}) for at in (0, 1)
+    )
+    missing = _missing(raw)
+    unfit = _flags(codes.is_null()) & ~missing
+    faults = [(f"the feature {name} is {_UNFIT[kind]}", unfit)]
+    if schema.missing == "bucket":
+        code, branch = schema.encode_value(name, None)
+        codes, branches = (
+            codes.set(pl.Series(missing), code),
+            branches.set(pl.Series(missing), branch),
+        )
+    else:
+        faults.append((f"the feature {name} is missing", missing))
+    return codes, branches.fill_null(0).to_numpy(), iter(faults)
+
+
+_UNFIT = {
+    Number: "not a finite number",
+    Boolean: "not true or false",
+    Category: f"a text of more than {LONGEST_TEXT} characters",
+}
+
+
+def _encoded(schema: Schema, name: str, value: str | float) -> tuple[int, int] | None:
+    """Encode a value as it stands in a file; ``None`` if it cannot be."""
+    if isinstance(schema.features[name], Boolean):
+        return schema.encode_value(name, bool(value)) if value in (0.0, 1.0) else None
+    try:
+        return schema.encode_value(name, value)
+    except BadFeature:
+        return None
+
+
+def _replaced(values: pl.Series, codes: Mapping[Any, int]) -> pl.Series:
+    """Return the code of each value; null where it has none."""
+    if not codes:
+        return pl.Series(values.name, [None] * len(values), dtype=pl.Int16)
+    return values.replace_strict(
+        list(codes), list(codes.values()), default=None, return_dtype=pl.Int16
+    )

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from armrace.kernels.generics import ContextShape
 from armrace.specification import Specification
 from armrace.theory.eliminations import gaps_of
 
@@ -87,6 +88,19 @@ class Policy(Specification, frozen=True):
             horizon: the number of rounds that are planned.
         """
         raise NotImplementedError(f"{type(self).__name__} does not say how it starts")
+
+    def start_with(self, arms: int, horizon: int, shape: ContextShape | None) -> Any:
+        """Return the state before the first round, where visitors may differ.
+
+        Args:
+            arms: the number of arms.
+            horizon: the number of rounds that are planned.
+            shape: how large contexts are; ``None`` if visitors are not told apart.
+        """
+        if shape is None or not self.takes_contexts:
+            return self.start(arms, horizon)
+        start: Any = self.start
+        return start(arms, horizon, shape)
 
     def layer_count(self, arms: int, horizon: int) -> int:
         """Return the number of layers that learn separately.

@@ -10,7 +10,7 @@ import polars as pl
 from markupsafe import Markup
 
 from armrace.formatting import count, days_in_figures, days_in_words, figure, percent, short, span
-from armrace.offline import ESTIMATORS, PolicyReplay, Replay
+from armrace.offline import ESTIMATORS, Replay
 from armrace.offline.results import AS_LOGGED
 from armrace.planning import Plan, Question, budget_levels
 from armrace.planning.plans import COVERED
@@ -251,6 +251,7 @@ def render_replay(found: Replay, command: str = "") -> str:
             _estimates_section(found),
             *map(kit.plot_section, replay_plots(found)),
             _arms_section(found),
+            _leaves_section(found),
             _attacks_section(found),
             _rows_section(found),
             _rerun_section(found, command),
@@ -292,7 +293,7 @@ def replay_plots(found: Replay) -> list[Plot]:
     known = [value for name in ("mean", "low", "high", "log") for value in data[name].drop_nulls()]
     room = 0.04 * (max(known) - min(known)) or 0.1
     axis = linear_axis("mean reward a round", min(known) - room, max(known) + room)
-    names = [_replay_name(each) for each in found.policies]
+    names = [each.title for each in found.policies]
     return [
         Plot(
             name="replay",
@@ -305,16 +306,12 @@ def replay_plots(found: Replay) -> list[Plot]:
     ]
 
 
-def _replay_name(each: PolicyReplay) -> str:
-    return each.policy if each.form == AS_LOGGED else f"{each.policy} {each.form}"
-
-
 def _estimates_section(found: Replay) -> Markup:
     columns = ["policy", "rounds", "estimator", "mean", "interval", "effective rows"]
     warned = any(estimate.warning for each in found.policies for estimate in each.estimates)
     rows = [
         (
-            _replay_name(each),
+            each.title,
             count(round(each.rounds)),
             ESTIMATORS[estimate.estimator],
             "-" if estimate.value is None else figure(estimate.value),
@@ -348,6 +345,27 @@ def _arms_section(found: Replay) -> Markup:
     return kit.section("Arms", [kit.listing(columns, rows, "arms"), left_out])
 
 
+def _leaves_section(found: Replay) -> Markup:
+    if not any(len(each.leaves) > 1 for each in found.policies):
+        return Markup()
+    columns = ("policy", "leaf", "rows", "mean reward", "rounds", "effective rows", "favourite arm")
+    rows = [
+        (
+            each.title,
+            leaf.leaf,
+            count(leaf.rows),
+            figure(leaf.logged_mean),
+            count(round(leaf.rounds)),
+            f"{figure(leaf.effective_rows)}{'' if leaf.is_enough else '?'}",
+            f"{leaf.favourite} ({percent(leaf.share)})" if leaf.rounds else "-",
+        )
+        for each in found.policies
+        for leaf in each.leaves
+    ]
+    words = "A question mark warns of too few effective rows to conclude anything about a leaf."
+    return kit.section("Leaves", [kit.listing(columns, rows, "leaves"), kit.note(words)])
+
+
 def _attacks_section(found: Replay) -> Markup:
     attacked = [(each, each.attack) for each in found.policies if each.attack is not None]
     if not attacked:
@@ -355,7 +373,7 @@ def _attacks_section(found: Replay) -> Markup:
     columns = ("policy", "attack", "budget", "spent", "seen by the policy")
     rows = [
         (
-            _replay_name(each),
+            each.title,
             str(attack.specification["name"]),
             count(attack.budget),
             figure(attack.spent),

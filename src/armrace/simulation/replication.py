@@ -22,7 +22,7 @@ from armrace.kernels.laws import Law
 from armrace.kernels.live import BadTicket
 from armrace.kernels.pointers import LiveAttack, LiveRewards
 from armrace.kernels.streams import Stream
-from armrace.policies import ArmView, Policy
+from armrace.policies import ArmView
 from armrace.policies.races import fast_forward
 from armrace.policies.races.race import Race
 from armrace.randomness import Purpose, reward_place, stream_for
@@ -117,7 +117,8 @@ def make_parts(
             f"{policy.tag()} cannot be audited where visitors differ, since an audit compares "
             "rewards of an arm whoever the visitor was; leave out the audit."
         )
-    own, adversary = _start(policy, arms, horizon, crowd), experiment.adversary.start(setting)
+    shape = None if crowd is None else crowd_shape(crowd)
+    own, adversary = policy.start_with(arms, horizon, shape), experiment.adversary.start(setting)
     state = own if experiment.audit is None else watch_unchecked(own, arms, horizon)
     return Parts(
         name=policy.tag(),
@@ -139,14 +140,6 @@ def make_parts(
         checked=checked,
         crowd=crowd,
     )
-
-
-def _start(policy: Policy, arms: int, horizon: int, crowd: Crowd | None) -> Any:
-    """Return a policy's first state; one that takes contexts is told how large they are."""
-    if crowd is None or not policy.takes_contexts:
-        return policy.start(arms, horizon)
-    start: Any = policy.start
-    return start(arms, horizon, crowd_shape(crowd))
 
 
 def _growth(experiment: Experiment) -> float:
