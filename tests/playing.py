@@ -1,10 +1,11 @@
 """Playing a policy and its textbook form on the same table with the same random numbers."""
 
 import copy
+import math
 
 import numpy as np
 
-from armrace.kernels.generics import Ticket, decide, distribution, learn
+from armrace.kernels.generics import Ticket, assign, decide, distribution, learn
 from armrace.kernels.streams import uniform
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import make_experiment
@@ -74,6 +75,27 @@ def play_textbook(textbook, table):
         textbook.learn(arm, weights, row[arm])
         arms.append(arm)
     return arms
+
+
+def play_indices(index, table):
+    """The arms with the largest ``index(rewards of the arm, round)``, infinite without rewards."""
+    rewards, arms = [[] for _ in table.T], []
+    for number, row in enumerate(table, start=1):
+        indices = [index(seen, number) if seen else math.inf for seen in rewards]
+        best = max(indices)
+        arms.append(next(a for a, each in enumerate(indices) if each >= best - 1e-11))
+        rewards[arms[-1]].append(row[arms[-1]])
+    return arms
+
+
+def three_rounds(policy):
+    """The first arm's probabilities while two arms lose 1, 1/4 and 1/2, and the state after it."""
+    state = policy.start(arms=2, horizon=100)
+    weights = [probabilities(state, 2)]
+    for arm, loss in ((0, 1.0), (1, 0.25), (0, 0.5)):
+        learn(state, assign(state, Ticket(arm=arm, probability=weights[-1][arm])), 1 - loss)
+        weights.append(probabilities(state, 2))
+    return [pair[0] for pair in weights], state
 
 
 def is_sound(state, arms):

@@ -27,8 +27,8 @@ class TextbookExp3P:
         raw = [math.exp(self.eta * (gain - top)) for gain in self.gains]
         return [(1 - self.gamma) * w / sum(raw) + self.gamma / self.arms for w in raw]
 
-    def update(self, arm, reward):
-        for i, weight in enumerate(self.weights()):
+    def learn(self, arm, weights, reward):
+        for i, weight in enumerate(weights):
             self.gains[i] += (reward * (i == arm) + self.beta) / weight
 
 
@@ -53,7 +53,7 @@ class TextbookSao:
 
     def update(self, arm, reward):
         if self.exp3p:
-            self.exp3p.update(arm, reward)
+            self.exp3p.learn(arm, self.exp3p.weights(), reward)
             return
         self.t += 1
         self.weighted[arm] += reward / self.p[arm]
@@ -121,7 +121,7 @@ class TextbookSapo:
 
     def update(self, arm, reward, remaining=None):
         if self.exp3p:
-            self.exp3p.update(arm, reward)
+            self.exp3p.learn(arm, self.exp3p.weights(), reward)
             return
         loss = 1 - reward
         weighted = loss / self.p[arm]

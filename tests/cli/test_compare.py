@@ -52,6 +52,7 @@ def test_each_policy_also_meets_the_worst_known_attack_on_it(tmp_path, capsys):
     text = page.read_text()
     assert "<h2>Each policy under its own worst attack</h2>" in text
     assert "--no-worst" not in text
+    assert "Pseudo-regret against corruption" not in text
     assert run([*command, "--attack", "swap-best", "--force"]) == 0
     assert "under the worst attack" not in capsys.readouterr().out
 
@@ -90,11 +91,6 @@ def test_report_says_how_to_run_it_again(tmp_path, capsys):
     assert words[0] == "armrace"
     assert run([*words[1:], "--report", str(pages[1])]) == 0
     assert pages[1].read_text() == text
-
-
-def test_json_on_standard_output_is_alone_there(capsys):
-    assert run([*SMALL, "--no-report", "--json", "-"]) == 0
-    assert len(json.loads(capsys.readouterr().out)) == 2
 
 
 def test_scenario_can_be_overridden(capsys):
@@ -201,12 +197,6 @@ def test_a_file_that_is_named_is_replaced_by_force_only(tmp_path, capsys):
     assert run([*RACE_AND_UCB, *forced]) == 0
     assert page.read_text().startswith("<!")
     assert len(json.loads(figures.read_text())) == 2
-
-
-def test_no_sweep_and_no_attack_leave_the_sweep_out(tmp_path, capsys):
-    page = tmp_path / "report.html"
-    assert run([*SMALL, "--no-sweep", "--report", str(page)]) == 0
-    assert "Pseudo-regret against corruption" not in page.read_text()
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)

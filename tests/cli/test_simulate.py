@@ -77,10 +77,6 @@ def test_a_budget_without_an_attack_is_pointed_out(capsys):
     assert "nothing is corrupted" not in capsys.readouterr().err
 
 
-def test_horizon_may_be_written_with_an_exponent(capsys):
-    assert figures(capsys, "--horizon", "1e2")["horizon"] == 100
-
-
 def test_other_laws_by_environment(capsys):
     beta = figures(
         capsys, "--environment", "beta",

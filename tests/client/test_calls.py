@@ -13,7 +13,7 @@ import armrace_client
 from armrace_client import AsyncClient, Client, DecisionAnswer, answers, operations
 from armrace_client.calls import Calls, Method, Methods
 from armrace_client.errors import InvalidParameter, NotRunning, TooManyOpen
-from armrace_client.operations import OPERATIONS, Reward
+from armrace_client.operations import OPERATIONS
 
 METHODS = {name: each for name, each in vars(Methods).items() if isinstance(each, Method)}
 
@@ -77,29 +77,6 @@ def test_many_decisions_are_made_or_refused():
     assert Recorder(answers.DecisionList([], [])).decide_many("ads", 0) == []
     with pytest.raises(InvalidParameter, match="count must be a whole number of at least 0"):
         recorder.decide_many("ads", -1)
-
-
-def test_rewards_take_the_source_of_all_unless_they_have_their_own():
-    recorder = Recorder(answers.RewardList([]))
-    decision = DecisionAnswer("y", "ads", "a", 0.5)
-    own = armrace_client.RewardItem(decision, 0, "bot", 0.9, {"campaign": "7"})
-    recorder.reward_many([("x", 1), own], source="web", suspicion=0.1)
-    assert recorder.sent[0].rewards == [
-        Reward("x", 1.0, "web", 0.1),
-        Reward("y", 0.0, "bot", 0.9, {"campaign": "7"}),
-    ]
-
-
-@pytest.mark.parametrize("rewards", ["text", 7, None])
-def test_rewards_must_be_a_list(rewards):
-    with pytest.raises(InvalidParameter, match="rewards must be a list of pairs"):
-        Recorder().reward_many(rewards)
-
-
-@pytest.mark.parametrize("member", [7, (), ("x",), ("x", 1, "web", 0.5, {}, 3)])
-def test_rewards_must_be_pairs(member):
-    with pytest.raises(InvalidParameter, match="rewards must be pairs"):
-        Recorder().reward_many([member])
 
 
 def test_rulings_take_decisions_or_one_alone():

@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from armrace.errors import InvalidParameter
 from armrace.kernels.generics import decide, learn
 from armrace.policies.barbar import Barbar
 from armrace.policies.barbat import Barbat
@@ -122,9 +121,3 @@ def test_epochs_without_any_reward_leave_it_sound(policy):
         decide(state, stream)
     assert state.epochs.number[0] > 2
     assert is_sound(state, 3)
-
-
-@pytest.mark.parametrize("scale", [0, -1, 1000, math.inf])
-def test_scale_has_limits(scale):
-    with pytest.raises(InvalidParameter, match="scale must be"):
-        Barbar(scale=scale)

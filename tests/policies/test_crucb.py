@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from armrace.errors import InvalidParameter
-from armrace.kernels.generics import decide, learn
 from armrace.policies.crucb import CrUcb, bonus_scale, held_count, trimmed_count
-from armrace.randomness import Purpose, stream_for
-from playing import final_state, is_sound, learned, make_table, play
+from playing import learned, make_table, play, play_indices
 
 ESTIMATORS = ("trimmed", "shorth", "median")
 
@@ -29,19 +27,11 @@ def estimate(rewards, alpha, estimator):
 
 
 def textbook_arms(table, alpha, estimator):
-    arms = table.shape[1]
-    rewards, played = [[] for _ in range(arms)], []
-    for number, row in enumerate(table, start=1):
+    def index(seen, number):
         scale = 0.5 / (1 - 2 * alpha) * math.sqrt(4 * math.log(number))
-        indices = [
-            estimate(seen, alpha, estimator) + scale / math.sqrt(len(seen)) if seen else math.inf
-            for seen in rewards
-        ]
-        best = max(indices)
-        arm = next(a for a in range(arms) if indices[a] >= best - 1e-12)
-        rewards[arm].append(row[arm])
-        played.append(arm)
-    return played
+        return estimate(seen, alpha, estimator) + scale / math.sqrt(len(seen))
+
+    return play_indices(index, table)
 
 
 def test_trimmed_mean_as_computed_by_hand():
@@ -103,31 +93,6 @@ def test_corrupted_rewards_within_the_fraction_move_it_little():
     for estimator in ESTIMATORS:
         state = learned(CrUcb(alpha=0.1, estimator=estimator), [*honest, *[0.0] * 10])
         assert abs(state.estimates[0] - 0.5) < 0.03
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_late_and_surplus_feedback(estimator):
-    state = CrUcb(estimator=estimator).start(arms=3, horizon=300)
-    stream = stream_for(0, Purpose.LEARNER, 0)
-    tickets = [decide(state, stream) for _ in range(9)]
-    assert [ticket.arm for ticket in tickets] == [0, 1, 2] * 3
-    for ticket in reversed(tickets):
-        learn(state, ticket, ticket.arm / 2)
-    assert decide(state, stream).arm == 2
-    for _ in range(5000):
-        ticket = decide(state, stream)
-        learn(state, ticket, 0.9)
-    assert is_sound(state, 3)
-    assert state.counts.pulls.sum() == 5009
-    assert state.ordered.sizes.sum() < 5009
-
-
-@pytest.mark.parametrize("reward", [0.0, 1.0])
-def test_a_million_extreme_rounds_leave_it_sound(reward):
-    environment = {"name": "deterministic", "rewards": (reward, reward, reward)}
-    state = final_state(CrUcb(), environment, horizon=10**6)
-    assert is_sound(state, 3)
-    assert state.estimates.tolist() == [reward] * 3
 
 
 def test_refuses_a_horizon_that_no_memory_holds():

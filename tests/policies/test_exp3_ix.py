@@ -4,10 +4,8 @@ import math
 
 import pytest
 
-from armrace.errors import InvalidParameter
-from armrace.kernels.generics import Ticket, assign, decide, learn
+from armrace.kernels.generics import Ticket, assign, learn
 from armrace.policies.exp3_ix import Exp3Ix
-from armrace.randomness import Purpose, stream_for
 from armrace.simulation import simulate
 from playing import is_sound, make_table, play, play_textbook, probabilities
 from textbook import exp3_weights
@@ -38,12 +36,6 @@ def test_rates_by_default():
     assert state.exploration == pytest.approx(state.learning_rate / 2)
 
 
-@pytest.mark.parametrize("given", [{"learning_rate": 0.1}, {"exploration": 0.0}])
-def test_anytime_sets_the_rates_itself(given):
-    with pytest.raises(InvalidParameter, match="anytime sets the rates itself"):
-        Exp3Ix(anytime=True, **given)
-
-
 class Textbook:
     def __init__(self, arms, horizon, anytime):
         self.losses, self.horizon, self.anytime, self.number = [0.0] * arms, horizon, anytime, 1
@@ -69,20 +61,6 @@ def test_plays_as_printed(policy):
     arms, state = play(policy, table)
     assert arms == play_textbook(textbook, table)
     assert state.losses == pytest.approx(textbook.losses, rel=1e-9)
-
-
-@each_policy
-def test_late_feedback_is_weighed_with_the_rates_of_its_decision(policy):
-    state = policy.start(arms=2, horizon=1000)
-    stream = stream_for(0, Purpose.LEARNER, 0)
-    first = decide(state, stream)
-    for _ in range(100):
-        learn(state, decide(state, stream), 0.5)
-    before = state.losses[first.arm]
-    learn(state, first, 0.0)
-    exploration = Textbook(2, 1000, policy.anytime).rate() / 2
-    added = state.losses[first.arm] - before
-    assert added == pytest.approx(1 / (0.5 + exploration))
 
 
 def test_a_forged_phase_does_no_harm():

@@ -5,10 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from armrace.errors import InvalidParameter
-from armrace.kernels.generics import decide, learn
 from armrace.policies.exp3_plus_plus import Exp3PlusPlus, gap_of_arm
-from armrace.randomness import Purpose, stream_for
 from playing import final_state, make_table, play, play_textbook, probabilities
 from textbook import exp3_weights
 
@@ -114,19 +111,3 @@ def test_the_version_of_2017_plays_each_arm_once_first():
     assert arms[:4] == [0, 1, 2, 3]
     state = Exp3PlusPlus(version="2014").start(4, 10)
     assert probabilities(state, 4).tolist() == [0.25] * 4
-
-
-def test_late_feedback_is_weighed_with_the_probability_of_its_ticket():
-    state = Exp3PlusPlus(version="2014").start(arms=2, horizon=1000)
-    stream = stream_for(0, Purpose.LEARNER, 0)
-    first = decide(state, stream)
-    for _ in range(100):
-        learn(state, decide(state, stream), 0.5)
-    before = state.losses[first.arm]
-    learn(state, first, 0.0)
-    assert state.losses[first.arm] - before == pytest.approx(2.0)
-
-
-def test_there_are_two_versions():
-    with pytest.raises(InvalidParameter, match="version must be one of 2017, 2014"):
-        Exp3PlusPlus(version="2020")

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from armrace.errors import ForeignTicket, InvalidParameter
+from armrace.errors import ForeignTicket
 from armrace.kernels.event_log import DECISION
 from armrace.kernels.generics import (
     NO_ARM,
@@ -27,11 +27,8 @@ from armrace.learner import Learned, Learner
 from armrace.policies import Guarded, Thompson, TsallisInf
 from armrace.policies.races.patience import delete_arm
 from armrace.randomness import Purpose, stream_for
-from armrace.simulation import make_experiment, simulate
-from armrace.simulation.replication import make_parts, play_out
 from armrace.statistics import clopper_pearson
-from armrace.testing.policies import restricted_choices_are_as_announced
-from playing import SEED, make_table, probabilities
+from playing import SEED, make_table, probabilities, run
 from textbook_guard import TextbookExp3, TextbookGuard, TextbookUcb1
 
 PARAMETERS = {"share": 1, "lead": 2, "first": 1.0, "delta": 0.1}
@@ -147,11 +144,7 @@ def test_labels_have_their_probabilities(share, runs):
     rounds, policy = 20_000, Guarded(base="ucb1", share=share)
     counts, played = np.zeros(policy.layer_count(2, rounds)), 0
     for replication in range(runs):
-        experiment = make_experiment(
-            policy=policy, environment=[0.5, 0.5], horizon=rounds, replications=runs, seed=2
-        )
-        parts = make_parts(experiment, replication)
-        play_out(parts)
+        parts = run(policy, [0.5, 0.5], rounds, seed=2 + replication)
         counts += parts.policy.race.assigned.sum(axis=1)
         played += rounds
     expected = parts.policy.race.share
@@ -161,23 +154,13 @@ def test_labels_have_their_probabilities(share, runs):
         assert low <= probability <= high
 
 
-def played(policy, means, attack, budget, horizon, seed=0):
-    experiment = make_experiment(
-        policy=policy, environment=list(means), adversary=attack, budget=budget,
-        horizon=horizon, replications=1, seed=seed,
-    )  # fmt: skip
-    parts = make_parts(experiment, 0)
-    play_out(parts)
-    return parts.policy.race, parts.ledger
-
-
 def test_what_the_first_layer_tolerates_costs_it_no_best_arm_and_more_can():
     """Far above ``first 2^share`` a fooled layer takes the best arm from the base."""
     policy = Guarded(base="ucb1", share=2, first=1.0)
-    within, _ = played(policy, (0.9, 0.5), "swap-best", 4.0, 50_000)
+    within = run(policy, [0.9, 0.5], 50_000, 0, adversary="swap-best", budget=4.0).policy.race
     assert within.active[:, 0].all()
     assert not within.active[0, 1]
-    beyond, _ = played(policy, (0.9, 0.5), "swap-best", 4_000.0, 50_000)
+    beyond = run(policy, [0.9, 0.5], 50_000, 0, adversary="swap-best", budget=4e3).policy.race
     assert not beyond.active[0, 0]
     assert beyond.active[-1, 0]
 
@@ -185,7 +168,8 @@ def test_what_the_first_layer_tolerates_costs_it_no_best_arm_and_more_can():
 def test_slower_layers_give_the_best_arm_back():
     """Once all that a fooled layer kept is deleted, the base plays what the next layer has."""
     policy = Guarded(base="ucb1", share=1, first=1.0)
-    race, ledger = played(policy, (0.95, 0.05), "swap-best", 500.0, 200_000)
+    parts = run(policy, [0.95, 0.05], 200_000, 0, adversary="swap-best", budget=500.0)
+    race, ledger = parts.policy.race, parts.ledger
     emptied = race.active.sum(axis=1) == 0
     assert emptied[0]
     assert race.active[np.argmin(emptied), 0]
@@ -273,18 +257,6 @@ def test_a_decision_made_elsewhere_is_one_of_the_base():
     assert state.base.counts.pulls.tolist() == [0, 0, 1]
 
 
-def test_leaping_is_refused():
-    with pytest.raises(InvalidParameter, match=r"^engine leap skips rounds of arm eliminations"):
-        simulate(
-            policy="guarded",
-            environment=[0.9, 0.1],
-            horizon=100,
-            replications=1,
-            engine="leap",
-            progress=False,
-        )
-
-
 def test_feedback_that_never_comes_leaves_no_trace_in_the_layers():
     learner = Learner(Guarded(base="ucb1", share=0), arms=2, horizon=500, seed=1)
     decisions = [learner.decide() for _ in range(40)]
@@ -293,7 +265,3 @@ def test_feedback_that_never_comes_leaves_no_trace_in_the_layers():
     for decision in decisions:
         learner.drop(decision)
     assert sum(view.assigned for view in learner.inspect()) == 0
-
-
-def test_restricted_choices_of_a_posterior_are_eligible():
-    restricted_choices_are_as_announced(Guarded(base="thompson", share=1))

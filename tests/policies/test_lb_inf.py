@@ -4,22 +4,15 @@ import math
 
 import pytest
 
-from armrace.kernels.generics import Ticket, assign, learn
 from armrace.policies.lb_inf import LbInf
 from armrace.simulation import simulate
 from armrace.verification.leader_guarantees import PrescribedLbInf
-from playing import make_table, play, play_textbook, probabilities
+from playing import make_table, play, play_textbook, three_rounds
 
 
 def test_three_rounds_as_computed_by_hand():
     """By bisection of the derivative along the two arms' simplex: losses 1, 1/4 and 1/2."""
-    state = LbInf().start(arms=2, horizon=100)
-    weights = [probabilities(state, 2)]
-    for arm, loss in ((0, 1.0), (1, 0.25), (0, 0.5)):
-        ticket = assign(state, Ticket(arm=arm, probability=weights[-1][arm]))
-        learn(state, ticket, 1 - loss)
-        weights.append(probabilities(state, 2))
-    first = [pair[0] for pair in weights]
+    first, state = three_rounds(LbInf())
     assert first == pytest.approx([0.5, 0.431138, 0.39549525, 0.40433937], abs=5e-9)
     assert state.scales == pytest.approx([2.00433188, 2.00433188], abs=5e-9)
     assert state.estimates.predictions.tolist() == [0.59375, 0.4375]

@@ -6,20 +6,14 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from armrace.kernels.generics import Ticket, assign, learn
+from armrace.kernels.generics import Ticket, learn
 from armrace.policies.lb_inf_v import LbInfV
-from playing import make_table, play, play_textbook, probabilities
+from playing import make_table, play, play_textbook, three_rounds
 
 
 def test_three_rounds_as_computed_by_hand():
     """By bisection of the derivative along the two arms' simplex: losses 1, 1/4 and 1/2."""
-    state = LbInfV(epsilon=0.25).start(arms=2, horizon=100)
-    weights = [probabilities(state, 2)]
-    for arm, loss in ((0, 1.0), (1, 0.25), (0, 0.5)):
-        ticket = assign(state, Ticket(arm=arm, probability=weights[-1][arm]))
-        learn(state, ticket, 1 - loss)
-        weights.append(probabilities(state, 2))
-    first = [pair[0] for pair in weights]
+    first, state = three_rounds(LbInfV(epsilon=0.25))
     assert first == pytest.approx([0.5, 0.46132231, 0.43686538, 0.44486851], abs=5e-9)
     assert state.scales == pytest.approx([1.27405833, 1.25374262], abs=5e-9)
     assert state.estimates.predictions == pytest.approx([2 / 3, 0.375])

@@ -9,7 +9,7 @@ from armrace.kernels.generics import decide, learn
 from armrace.policies.indices.histories import number_at
 from armrace.policies.robust_ucb import RobustUcb, catoni_scale, influence, robust_mean
 from armrace.randomness import Purpose, stream_for
-from playing import is_sound, learned, make_table, play
+from playing import is_sound, learned, make_table, play, play_indices
 
 ESTIMATORS = ("median-of-means", "truncated", "catoni")
 V, U = 0.25, 1.0
@@ -26,8 +26,6 @@ def median_of_means(x, t):
 
 
 def truncated(x, t):
-    if not x:
-        return math.inf
     confidence = math.log(t**2)
     kept = [r for s, r in enumerate(x, start=1) if r <= math.sqrt(U * s / confidence)]
     return sum(kept) / len(x) + 4 * math.sqrt(U * confidence / len(x))
@@ -49,18 +47,6 @@ def catoni(x, t):
 
 
 TEXTBOOK = {"median-of-means": median_of_means, "truncated": truncated, "catoni": catoni}
-
-
-def textbook_arms(table, estimator):
-    arms = table.shape[1]
-    rewards, played = [[] for _ in range(arms)], []
-    for number, row in enumerate(table, start=1):
-        indices = [TEXTBOOK[estimator](seen, number) for seen in rewards]
-        best = max(indices)
-        arm = next(a for a in range(arms) if indices[a] >= best - 1e-12)
-        rewards[arm].append(row[arm])
-        played.append(arm)
-    return played
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.3, 1.0])
@@ -89,14 +75,14 @@ def test_influence_and_scale():
 def test_plays_as_printed(estimator):
     table = np.random.default_rng(2).random((600, 3)) ** [1.0, 1.6, 0.6]
     arms, _ = play(RobustUcb(estimator=estimator), table)
-    assert arms == textbook_arms(table, estimator)
+    assert arms == play_indices(TEXTBOOK[estimator], table)
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_plays_as_printed_on_bernoulli_arms(estimator):
     table = make_table(600)
     arms, _ = play(RobustUcb(estimator=estimator), table)
-    assert arms == textbook_arms(table, estimator)
+    assert arms == play_indices(TEXTBOOK[estimator], table)
 
 
 def test_catoni_estimates_stay_exact_from_afar():

@@ -163,21 +163,6 @@ def test_rewards_of_before_the_switch_teach_exp3p_nothing():
     assert state.fallback.gains[later.arm] - before[later.arm] == pytest.approx(1.0)
 
 
-def test_late_rewards_are_weighted_by_the_probability_on_their_ticket():
-    state = Sapo().start(arms=2, horizon=1000)
-    learn(state, Ticket(1, 0, 0.25), 0.5)
-    assert state.weighted_losses.tolist() == [0.0, 2.0]
-
-
-@pytest.mark.parametrize("reward", [0.0, 1.0])
-@pytest.mark.parametrize("scale", [1.0, 0.01])
-def test_a_million_equal_rewards_leave_it_sound(reward, scale):
-    environment = {"name": "deterministic", "rewards": (reward,) * 3}
-    state = run(Sapo(scale=scale), environment, 10**6).policy
-    assert weights_of(state).sum() == pytest.approx(1, abs=1e-9)
-    assert not has_switched(state)
-
-
 def test_beyond_the_horizon_probabilities_stay_sound():
     state = Sapo(scale=0.01).start(arms=3, horizon=50)
     stream = stream_for(2, Purpose.LEARNER, 0)

@@ -7,28 +7,18 @@ import pytest
 
 import armrace
 from armrace.errors import InvalidParameter
-from armrace.kernels.generics import Ticket, decide, distribution, learn
+from armrace.kernels.generics import Ticket, decide, learn
 from armrace.policies import MultiLayerRace, SharpRace
 from armrace.policies.races.race import draw_layer
 from armrace.randomness import Purpose, stream_for
-from armrace.simulation import make_experiment
-from armrace.simulation.replication import make_parts, play_out
+from playing import probabilities, run
 from textbook_sharp import TextbookSharpRace
 
 SHARP_KINDS = ("hoeffding", "bernstein", "kl", "kl-mixture", "kl-jeffreys")
 
 
 def played(policy, table, seed=0):
-    experiment = make_experiment(
-        policy=policy,
-        environment={"name": "table", "rewards": table},
-        horizon=len(table),
-        replications=1,
-        seed=seed,
-    )
-    parts = make_parts(experiment, 0)
-    play_out(parts)
-    return parts
+    return run(policy, {"name": "table", "rewards": table}, len(table), seed)
 
 
 def feed(state, layer, arm, reward, times=1):
@@ -107,9 +97,7 @@ def test_the_compiled_sharp_race_plays_as_its_description_does(lead):
     assert state.pulls.tolist() == described.pulls
     for layer in range(len(described.share)):
         assert np.flatnonzero(state.active[layer]).tolist() == described.active(layer)
-    weights = np.empty(arms)
-    distribution(state, weights)
-    assert weights == pytest.approx(described.weights())
+    assert probabilities(state, arms) == pytest.approx(described.weights())
     assert not state.active.all(), "the case is idle if nothing is ever deleted"
 
 

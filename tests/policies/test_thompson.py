@@ -7,7 +7,6 @@ import pytest
 
 from armrace.kernels.generics import Ticket, decide, learn
 from armrace.kernels.streams import uniform
-from armrace.learner import Learner
 from armrace.policies.thompson import Thompson
 from armrace.randomness import Purpose, stream_for
 from playing import SEED, make_table, play, probabilities
@@ -20,11 +19,6 @@ def state_with(successes, failures):
     state.successes[:] = successes
     state.failures[:] = failures
     return state
-
-
-def test_weights_as_computed_by_hand():
-    assert probabilities(state_with([1, 0], [0, 0]), 2) == pytest.approx([2 / 3, 1 / 3], abs=1e-6)
-    assert probabilities(state_with([5] * 4, [3] * 4), 4) == pytest.approx([0.25] * 4, abs=1e-12)
 
 
 def gamma_pair(shapes, stream):
@@ -109,17 +103,3 @@ def test_late_feedback_is_the_same_as_early():
 def test_weights_sum_to_1_for_many_arms(arms):
     counts = np.random.default_rng(arms).integers(0, 10**6, size=(2, arms))
     assert probabilities(state_with(*counts), arms).sum() == pytest.approx(1, abs=1e-12)
-
-
-def test_a_restored_learner_goes_on():
-    """Spelt out here because tickets without a probability carry NaN, which equals nothing."""
-    learner = Learner(Thompson(), arms=3, horizon=100, seed=6)
-    for _ in range(30):
-        learner.learn(learner.decide(), 0.4)
-    restored = Learner.restore(learner.snapshot().to_json(), policy=Thompson())
-    for _ in range(100):
-        one, other = learner.decide(), restored.decide()
-        assert str(one) == str(other)
-        learner.learn(one, 0.6)
-        restored.learn(other, 0.6)
-    assert learner.snapshot() == restored.snapshot()

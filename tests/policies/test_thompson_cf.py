@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from armrace.errors import InvalidParameter
 from armrace.kernels.generics import Ticket, learn
 from armrace.kernels.streams import uniform
 from armrace.policies.common.posteriors import draw_beta
@@ -51,8 +50,3 @@ def test_where_feedback_is_mostly_flipped_zeros_are_good():
         learn(state, Ticket(0, 0, math.nan), 1.0)
         learn(state, Ticket(1, 0, math.nan), 0.0)
     assert probabilities(state, 2)[1] > 0.999999
-
-
-def test_feedback_that_says_nothing_is_refused():
-    with pytest.raises(InvalidParameter, match="must not add to 1"):
-        ThompsonCf(p00=0.25, p11=0.75)

@@ -5,40 +5,27 @@ import math
 import numpy as np
 import pytest
 
-from armrace.kernels.generics import Ticket, decide, distribution, learn
 from armrace.kernels.streams import uniform
 from armrace.learner import Learner
 from armrace.policies import Exp3, Ucb1
 from armrace.policies.ucb1 import bonus_scale, upper_bound
 from armrace.randomness import Purpose, stream_for
-from armrace.simulation import make_experiment, simulate
-from armrace.simulation.replication import make_parts, play_out
+from armrace.simulation import simulate
+from playing import SEED, final_state, make_table, probabilities
 from textbook import exp3_weights, ucb1_index
 
-HORIZON, ARMS, SEED = 3000, 4, 5
-TABLE = (np.random.default_rng(SEED).random((HORIZON, ARMS)) < [0.2, 0.6, 0.5, 0.3]).astype(float)
+ARMS, TABLE = 4, make_table(3000)
 
 
-def final_state(policy, table=TABLE, seed=SEED):
-    experiment = make_experiment(
-        policy=policy,
-        environment={"name": "table", "rewards": table},
-        horizon=len(table),
-        replications=1,
-        seed=seed,
-    )
-    parts = make_parts(experiment, 0)
-    play_out(parts)
-    return parts.policy
+def after(policy, table):
+    return final_state(policy, {"name": "table", "rewards": table}, len(table))
 
 
 def test_ucb1_index_as_computed_by_hand():
     assert upper_bound(0.5, 1 / math.sqrt(10), bonus_scale(100)) == pytest.approx(1.45971, abs=5e-6)
 
 
-LONG_TABLE = (np.random.default_rng(SEED).random((60_000, ARMS)) < [0.2, 0.6, 0.55, 0.3]).astype(
-    float
-)
+LONG_TABLE = make_table(60_000, (0.2, 0.6, 0.55, 0.3))
 """Long enough that a leader is followed without a look at the other arms."""
 
 
@@ -53,7 +40,7 @@ def test_compiled_ucb1_plays_as_printed(table):
         arm = indices.index(max(indices))
         pulls[arm] += 1
         sums[arm] += row[arm]
-    state = final_state(Ucb1(), table)
+    state = after(Ucb1(), table)
     assert state.counts.pulls.tolist() == pulls
     assert state.counts.sums.tolist() == sums
 
@@ -74,12 +61,6 @@ def test_ucb1_looks_at_all_arms_again_when_one_of_them_has_a_late_reward():
             learner.learn(late.pop(0), 0.0)
 
 
-def test_ucb1_does_not_repeat_an_arm_while_feedback_is_outstanding():
-    state = Ucb1().start(arms=3, horizon=100)
-    stream = stream_for(0, Purpose.LEARNER, 0)
-    assert [decide(state, stream).arm for _ in range(9)] == [0, 1, 2] * 3
-
-
 def test_mean_regret_of_ucb1_is_below_its_bound():
     """Auer et al.'s bound is on the expectation; 20 standard errors below it."""
     means = np.array([0.6, 0.4, 0.3])
@@ -87,14 +68,6 @@ def test_mean_regret_of_ucb1_is_below_its_bound():
     bound = float((8 * math.log(10_000) / gaps).sum() + (1 + math.pi**2 / 3) * gaps.sum())
     figure = simulate("ucb1", means, horizon=10_000, replications=50).figure("pseudo_regret")
     assert 0 < figure.mean < bound - 20 * figure.stderr
-
-
-def test_exp3_weights_as_computed_by_hand():
-    state = Exp3(learning_rate=0.1).start(arms=2, horizon=100)
-    learn(state, Ticket(arm=0, layer=0, probability=0.5), 0.0)
-    weights = np.empty(2)
-    distribution(state, weights)
-    assert weights == pytest.approx([0.450166, 0.549834], abs=5e-7)
 
 
 def test_exp3_learning_rate_by_default():
@@ -112,25 +85,12 @@ def test_compiled_exp3_plays_as_printed():
         arm = int(np.searchsorted(np.cumsum(weights), uniform(stream), side="right"))
         losses[arm] += (1 - row[arm]) / weights[arm]
         pulls[arm] += 1
-    state = final_state(Exp3(learning_rate=rate), table)
+    state = after(Exp3(learning_rate=rate), table)
     assert state.counts.pulls.tolist() == pulls
     assert state.losses == pytest.approx(losses, rel=1e-9)
 
 
-def test_exp3_takes_late_feedback_at_the_probability_of_its_ticket():
-    state = Exp3(learning_rate=0.1).start(arms=2, horizon=100)
-    stream = stream_for(0, Purpose.LEARNER, 0)
-    first = decide(state, stream)
-    for _ in range(50):
-        learn(state, Ticket(first.arm, 0, 0.5), 0.0)
-    before = state.losses[first.arm]
-    learn(state, first, 0.0)
-    assert state.losses[first.arm] - before == pytest.approx(2.0)
-
-
 def test_exp3_survives_losses_far_beyond_what_an_exponential_can_hold():
-    state = final_state(Exp3(learning_rate=1.0), table=np.zeros((200_000, 3)))
-    weights = np.empty(3)
-    distribution(state, weights)
-    assert weights.sum() == pytest.approx(1, abs=1e-9)
+    state = after(Exp3(learning_rate=1.0), np.zeros((200_000, 3)))
+    assert probabilities(state, 3).sum() == pytest.approx(1, abs=1e-9)
     assert state.losses.min() > 1000 * math.log(10)

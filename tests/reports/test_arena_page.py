@@ -76,10 +76,6 @@ def test_intervals_are_those_of_few_runs(figures: pl.DataFrame) -> None:
     assert drawn.select("low", "high").unique().rows() == [(17.3, 42.7)]
 
 
-def test_same_figures_give_the_same_page(figures: pl.DataFrame) -> None:
-    assert render_arena(GRID, figures, "") == render_arena(GRID, figures, "")
-
-
 def test_colours_get_darker_with_regret() -> None:
     classes = [heat_class(relative) for relative in (1.0, *STEPS)]
     assert classes == [f"h{step}" for step in range(len(STEPS) + 1)]

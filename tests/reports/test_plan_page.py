@@ -54,10 +54,6 @@ def test_a_cross_is_where_a_policy_was_lost(found: Plan) -> None:
     assert max(crosses) > 0
 
 
-def test_same_figures_give_the_same_page(found: Plan) -> None:
-    assert render_plan(found, "") == render_plan(found, "")
-
-
 @pytest.mark.parametrize("forged", [0, 0.5])
 def test_page_without_suspicion_or_without_hope(forged: float) -> None:
     outline(render_plan(plan(**{**ASKED, "policies": ["ucb1"]}, forged=forged), ""))

@@ -13,7 +13,6 @@ import armrace
 from armrace.errors import (
     ArmraceError,
     InvalidParameter,
-    RewardConflict,
     UnknownName,
 )
 from armrace.service.http.application import create_application
@@ -113,19 +112,6 @@ def test_the_client_rules_changes_arms_and_inspects(application, clock):
         assert client.record("ads", "a").arm == "a"
         assert client.finish("ads").phase == "finished"
         assert client.delete("ads", without_export=True) == []
-
-
-def test_refusals_are_the_errors_of_python(application):
-    with connect(application) as client:
-        client.create("ads", ["a", "b"], 0)
-        decision = client.decide("ads")
-        client.reward(decision, 1.0)
-        with pytest.raises(RewardConflict, match="has had the reward 1; got 0"):
-            client.reward(decision, 0.0)
-        with pytest.raises(UnknownName, match="no experiment named 'none'"):
-            client.decide("none")
-        with pytest.raises(InvalidParameter, match="reward must be in"):
-            client.reward(client.decide("ads"), 5)
 
 
 def test_refusals_of_the_server_alone_keep_their_codes(service):

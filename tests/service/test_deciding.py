@@ -173,20 +173,15 @@ def test_bad_settings_are_refused(service, settings, sentence):
 # --- decisions of somebody else ---------------------------------------------------------------
 
 
-LEADERS = ["tsallis-inf", "exp3", "log-barrier", "optimistic-log-barrier"]
-
-
 def best_share(service):
     return live(service).generation.learner.weights()[0]
 
 
-@pytest.mark.parametrize("policy", LEADERS)
-def test_an_editor_who_shows_the_best_arm_does_no_harm(service, policy):
-    """With probability 1 on such tickets, these leaders turned away from the best arm (0.94 to
-    0.005 for tsallis-inf)."""
-    service.create(
-        "ads", ["a", "b"], 0, policy=policy, settle="immediate", horizon=40_000, seed=3, window=1e6
-    )
+def test_an_editor_who_shows_the_best_arm_does_no_harm(service):
+    """With probability 1 on such tickets, this leader turned away from the best arm (from a weight
+    of 0.94 to 0.005). The contract of policies has the same for all of them."""
+    given = {"policy": "tsallis-inf", "settle": "immediate", "horizon": 40_000, "window": 1e6}
+    service.create("ads", ["a", "b"], 0, seed=3, **given)
     rng = random.Random(1)
 
     def earn(made):
@@ -205,9 +200,8 @@ def test_an_editor_who_shows_the_best_arm_does_no_harm(service, policy):
     assert is_replay(service)
 
 
-@pytest.mark.parametrize("policy", ["ucb1", "thompson", "kl-ucb"])
-def test_policies_of_means_learn_from_an_editor(service, clock, policy):
-    service.create("ads", ["a", "b"], 0, policy=policy, horizon=10_000, seed=3, window=10)
+def test_policies_of_means_learn_from_an_editor(service, clock):
+    service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=10_000, seed=3, window=10)
     for _ in range(20):
         service.reward(service.record("ads", "b"), 1.0)
     clock.move(10)

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 import armrace
-from armrace.errors import AlreadyExists, ForeignTicket, InvalidParameter, NotRunning, UnknownName
+from armrace.errors import ForeignTicket, InvalidParameter, NotRunning, UnknownName
 from armrace.service import Keyring, MemoryStore, Service
 from armrace.service.loading import Gone, LogReader
 from armrace.service.log.sqlite import SqliteStore
@@ -116,12 +116,6 @@ def test_an_experiment_is_deleted_in_the_end(service, clock, tmp_path):
     assert (left.sequence, event.records) == (count + 1, count)
     assert (event.exported, event.reason) == (True, "the contract is over")
     assert service.decide("mails").arm in ("a", "b")
-
-
-def test_an_experiment_can_be_deleted_without_an_export(service):
-    service.create("ads", ["a", "b"], 0)
-    service.finish("ads")
-    assert service.delete("ads", without_export=True) == []
 
 
 def test_an_experiment_that_is_due_for_a_snapshot_can_be_deleted(service):
@@ -361,13 +355,6 @@ def test_hashes_stay_the_same_when_signing_keys_change(tmp_path, clock):
         assert again.decision != first.decision  # signed with the new key
         assert service.reward(first, 1.0) == "accepted"
         assert service.void("ads", units=["somebody"]).changed == 1
-
-
-def test_an_experiment_of_the_same_name_and_other_settings_is_refused(service):
-    service.create("ads", ["a", "b"], 0)
-    assert service.create("ads", ["a", "b"], 0).name == "ads"
-    with pytest.raises(AlreadyExists):
-        service.create("ads", ["a", "c"], 0)
 
 
 def test_an_experiment_is_not_reached_by_the_number_of_its_log(make_service):

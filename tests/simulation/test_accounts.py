@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import armrace
-from armrace.errors import ArmraceError
 from armrace.simulation.experiment import make_experiment
 from armrace.testing.contract import compare_with_reference
 
@@ -59,8 +58,3 @@ def test_refused_changes_are_counted():
     assert np.all(scarce.final["refused"].to_numpy() > 400)
     ample = armrace.simulate("exp3", **{**attacked, "budget": 1e6})
     assert ample.final["refused"].to_list() == [0, 0, 0]
-
-
-def test_an_account_has_a_name():
-    with pytest.raises(ArmraceError, match="account must be one of largest, seen; got 'both'"):
-        armrace.simulate("exp3", account="both", **KW)

@@ -6,7 +6,6 @@ import msgspec
 import polars as pl
 import pytest
 
-from armrace.errors import UnwritableOutput
 from armrace.policies import without_contexts
 from armrace.simulation import arena, sweeps
 from armrace.simulation.arena import (
@@ -89,36 +88,6 @@ def test_every_cell_is_played_once(tmp_path, played):
     assert {experiment.policy.tag() for experiment in played[5 * 2 :]} == {"moss"}
 
 
-def test_an_interrupted_run_keeps_what_is_finished_and_goes_on(tmp_path, played):
-    def interrupt(done, total):
-        if done > 1:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_arena(TINY, tmp_path, workers=1, report=interrupt)
-    assert load_cells(TINY, tmp_path).height == 2
-    played.clear()
-    figures = run_arena(TINY, tmp_path, workers=1)
-    assert 0 < len(played) <= 4 * 2
-    assert figures.equals(run_arena(TINY, tmp_path / "at-once", workers=1))
-
-
-def test_more_replications_play_only_the_new_ones(tmp_path, monkeypatch):
-    run_arena(TINY, tmp_path, workers=1)
-    asked = []
-    usual = sweeps.run_missing
-
-    def run(experiments, numbers, *rest):
-        asked.extend(numbers)
-        return usual(experiments, numbers, *rest)
-
-    monkeypatch.setattr(sweeps, "run_missing", run)
-    more = msgspec.structs.replace(TINY, replications=3)
-    figures = run_arena(more, tmp_path, workers=1)
-    assert asked == [[2]] * 10
-    assert figures.equals(run_arena(more, tmp_path / "at-once", workers=1))
-
-
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path, played):
     """A killed process leaves single files, and perhaps an older archive beside them."""
     run_arena(TINY, tmp_path, workers=1)
@@ -142,13 +111,6 @@ def test_two_processes_divide_the_environments(tmp_path, played):
     assert first.equals(second)
     assert len(played) == 2 * 5 * 2
     assert {path.name for path in tmp_path.iterdir()} == {"two-arms.zip", "ratings.zip"}
-
-
-def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
-    file = tmp_path / "file"
-    file.touch()
-    with pytest.raises(UnwritableOutput, match="it is a file"):
-        run_arena(TINY, file)
 
 
 def frame(*rows):

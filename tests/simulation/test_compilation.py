@@ -85,22 +85,6 @@ def test_without_a_terminal_one_line_says_what_is_compiled_and_one_when_it_is(pr
     assert again.stderr == ""
 
 
-def test_a_policy_of_the_running_script_is_compiled_here(probed, run):
-    script = """
-import armrace
-from constant_policies import Third
-
-class Renamed(Third, frozen=True, tag="renamed"):
-    pass
-
-for _ in range(2):
-    armrace.simulate(Renamed(), [0.6, 0.4], horizon=100, replications=1)
-"""
-    first, *_, last = run(script, probed[0]).stderr.splitlines()
-    assert first.startswith("armrace: compiling ")
-    assert last.startswith("armrace: compiled in ")
-
-
 def test_on_a_terminal_a_bar_moves_and_names_what_is_compiled(tmp_path):
     script = """
 import time

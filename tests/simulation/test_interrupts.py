@@ -107,8 +107,8 @@ else:
 
 @pytest.mark.parametrize(
     ("horizon", "replications", "after"),
-    [(400_000, 100_000, 1.5), (100, 3_000_000, 1.0), (10**13, 2, 0.5), (10**13, 50, 0.5)],
-    ids=["some finished", "very many", "none finished", "none finished, more than workers"],
+    [(400_000, 100_000, 1.5), (100, 3_000_000, 1.0), (10**13, 50, 0.5)],
+    ids=["some finished", "very many", "none finished, more than workers"],
 )
 def test_a_run_that_is_interrupted_keeps_what_is_finished(horizon, replications, after) -> None:
     """Each would take minutes or years if it were not interrupted."""

@@ -178,12 +178,6 @@ def test_a_result_of_another_format_is_refused(result, tmp_path, monkeypatch):
     assert_damaged(path, path.read_bytes(), "has format 7; this version reads 2")
 
 
-def test_a_header_that_is_no_header_is_refused(result, tmp_path):
-    path = tmp_path / "result.parquet"
-    result.rows.write_parquet(path, metadata={"armrace": msgspec.json.encode([1]).decode()})
-    assert_damaged(path, path.read_bytes(), "armrace")
-
-
 def test_changed_numbers_are_noticed(result, tmp_path):
     path = tmp_path / "result.parquet"
     result.save(path)

@@ -8,7 +8,6 @@ from scipy import stats
 
 from armrace.statistics import mean_interval, summarise
 from armrace.statistics.distributions import student_quantile
-from armrace.statistics.summaries import standard_error
 
 
 def test_a_summary_by_hand():
@@ -26,11 +25,6 @@ def test_one_observation_has_no_error():
     summary = summarise(np.array([3.5]))
     assert summary == (3.5, 0.0, 3.5, 3.5, 3.5, 3.5)
     assert mean_interval(np.array([3.5])) == (3.5, 3.5)
-
-
-def test_the_standard_error_is_that_of_scipy():
-    sample = np.random.default_rng(1).normal(size=50)
-    assert standard_error(sample) == pytest.approx(stats.sem(sample))
 
 
 def test_the_interval_has_the_width_of_student():

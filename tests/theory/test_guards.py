@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from armrace.errors import InvalidParameter
 from armrace.theory import (
     guard_layers,
     guard_overhead,
@@ -120,24 +119,3 @@ def test_the_price_lies_below_what_the_guard_pays():
     gap, delta = 0.1, 0.01
     forced = gap * price_of_high_probability(gap, 10**9, delta, 1e3)
     assert 0 < forced < guard_overhead([gap], 10**9, delta)
-
-
-def test_the_factor_of_the_price_is_whole():
-    with pytest.raises(InvalidParameter, match=r"^factor must be a whole number; got 2\.5\.$"):
-        price_of_high_probability(0.1, 10**9, 0.01, 2.5)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([], 10, 0.1, 0), "gaps must have an entry for each arm but the best; got none."),
-        (([0.1], 10, 0.1, -1), "corruption must be at least 0; got -1."),
-        (([0.1], 10, 0.1, 0, -1), "share must be at least 0; got -1."),
-        (([0.1], 10, 0.1, 0, 4, -1), "lead must be at least 0; got -1."),
-        (([0.1], 10, 0.1, 0, 4, 1, 0), "first must be above 0; got 0."),
-    ],
-)
-def test_bad_arguments_are_refused(arguments, message):
-    with pytest.raises(InvalidParameter) as found:
-        guarded_regret(*arguments)
-    assert str(found.value) == message

@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from armrace.errors import InvalidParameter
 from armrace.policies import POLICIES
 from armrace.theory import (
     exp3_any_rewards_regret,
@@ -42,8 +41,6 @@ def test_without_gaps_the_bounds_for_any_rewards_hold():
         4 * root + 1 + 10
     )
     assert tsallis_inf_regret([0.001], 10**6) == pytest.approx(1000)
-    with pytest.raises(InvalidParameter, match="the best arm must be unique"):
-        lb_inf_regret([0.0, 0.1], 1000)
 
 
 def test_bounds_for_any_rewards_by_hand():
@@ -56,8 +53,6 @@ def test_bounds_for_any_rewards_by_hand():
     assert exp3_any_rewards_regret(3, 10**6) == pytest.approx(best)
     for rate in (1e-4, 1e-2):
         assert exp3_any_rewards_regret(3, 10**6, rate) > best
-    with pytest.raises(InvalidParameter, match=r"^arms must be at least 2; got 1\.$"):
-        exp3_any_rewards_regret(1, 10**6)
 
 
 @pytest.mark.parametrize(

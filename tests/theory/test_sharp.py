@@ -4,11 +4,8 @@ import math
 
 import pytest
 
-from armrace.errors import InvalidParameter
 from armrace.theory import (
     agnostic_regret,
-    gaps_of,
-    race_log_term,
     sharp_layers,
     sharp_plays_until_deleted,
     sharp_regret,
@@ -103,30 +100,3 @@ def test_nothing_is_guaranteed_beyond_what_the_slowest_layer_tolerates():
         assert bound.pseudo_regret == bound.regret == math.inf
     unlimited = {**told, "most_corruption": None}
     assert math.isfinite(sharp_regret(corruption=2_000, **unlimited).regret)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (([], 1000, 0.1, 0), "gaps must have"),
-        (([0.1], 0, 0.1, 0), "horizon must be"),
-        (([0.1], 1000, 1.0, 0), "delta must be"),
-        (([0.1], 1000, 0.1, -1), "corruption must be"),
-        (([0.1], 1000, 0.1, 0, -1), "lead must be"),
-        (([0.1], 1000, 0.1, 0, 5, 0.5), "first must be"),
-    ],
-)
-def test_bad_arguments_are_refused(arguments, message):
-    with pytest.raises(InvalidParameter, match=message):
-        sharp_regret(*arguments)
-
-
-@pytest.mark.parametrize("means", [[], [0.5], [0.5, 2.0], [-1.0, 0.5], [0.5, math.nan]])
-def test_gaps_of_what_are_no_means_are_refused(means):
-    with pytest.raises(InvalidParameter, match="means must"):
-        gaps_of(means)
-
-
-def test_a_race_of_no_rounds_is_refused():
-    with pytest.raises(InvalidParameter, match="horizon must"):
-        race_log_term(2, 0, 0.1)

@@ -133,12 +133,6 @@ def test_the_same_small_form_refutes_nothing_of_a_sound_race():
         assert refuted(race, lemma_claims) == set()
 
 
-def test_halved_widths_are_caught():
-    assert "every interval of a tolerant layer holds its arm's mean" in refuted(
-        HalvedWidths(delta=0.1), lemma_claims
-    )
-
-
 def test_tripled_widths_are_caught_by_plays_and_by_regret():
     found = refuted(TripledWidths(delta=0.1), lemma_claims, regret_claims)
     assert found == {

@@ -31,12 +31,6 @@ def test_bounds_in_closed_form():
         assert lower_kl(0.0, level) == 0.0
 
 
-def test_intervals_of_a_fixed_size_as_computed_by_hand():
-    level = math.log(2 / 1e-4) / 100
-    assert lower_kl(0.9, level) == pytest.approx(0.718695, abs=5e-7)
-    assert upper_kl(0.9, level) == pytest.approx(0.983246, abs=5e-7)
-
-
 def test_edges():
     assert kl(0.3, 0.3) == 0
     assert kl(0.3, 0.0) == kl(0.3, 1.0) == math.inf

@@ -6,25 +6,20 @@ import numpy as np
 import pytest
 
 from armrace.kernels.generics import Ticket, assign, decide, learn
-from armrace.kernels.sampling import draw_arm
-from armrace.kernels.streams import uniform
 from armrace.policies import POLICIES
 from armrace.policies.leaders.estimates import (
     LOGARITHMIC_BARRIER,
     TSALLIS_ENTROPY,
-    add_bonuses,
     add_loss,
     add_reward,
     exponential_weights,
     fill_probabilities,
-    gain_probabilities,
     make_gains,
     power_weights,
     restart_gains,
 )
 from armrace.randomness import Purpose, stream_for
-from playing import final_state, is_sound, probabilities
-from textbook_switching import TextbookExp3P, draw
+from playing import probabilities
 
 POWERS = (LOGARITHMIC_BARRIER, TSALLIS_ENTROPY)
 LOSSES = {
@@ -49,13 +44,6 @@ def test_the_solution_has_its_form_whatever_the_start(power, losses, scale, star
     distance = out.max() ** (-1 / power)
     assert out == pytest.approx((scale * shifted + distance) ** -power, rel=1e-9)
     assert normaliser == pytest.approx(losses.min() - distance / scale, rel=1e-9)
-
-
-@pytest.mark.parametrize("power", POWERS)
-def test_equal_losses_give_equal_probabilities(power):
-    out = np.empty(7)
-    power_weights(np.full(7, 3.0), 0.3, power, 0.0, out)
-    assert out == pytest.approx(np.full(7, 1 / 7), rel=1e-12)
 
 
 def test_exponential_weights_of_losses_that_no_exponential_can_hold():
@@ -98,47 +86,12 @@ def test_late_feedback_leaves_the_estimate_unbiased(name):
     assert added == pytest.approx(true, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", LEADERS)
-@pytest.mark.parametrize("mean", [0.0, 1.0])
-def test_many_extreme_rounds_leave_them_sound(name, mean):
-    assert is_sound(final_state(name, [mean] * 3, 10**5), 3)
-
-
-@pytest.mark.parametrize("name", LEADERS)
-def test_a_thousand_arms(name):
-    assert is_sound(final_state(name, np.linspace(0, 1, 1000), 3000), 1000)
-
-
-def test_rates_are_those_of_the_theorem():
-    bonus, rate, exploration = make_gains(10, 10**4, math.log(10 / 0.01)).rates
-    assert bonus == pytest.approx(0.00831129, abs=5e-9)
-    assert rate == pytest.approx(0.00455860, abs=5e-9)
-    assert exploration == pytest.approx(0.0503845, abs=5e-8)
-
-
 def test_a_short_horizon_leaves_nothing_but_exploration():
     state = make_gains(4, 2, 1.0)
     state.gains[0] = 100.0
     out = np.empty(4)
     fill_probabilities(state, out)
     assert out.tolist() == [0.25] * 4
-
-
-def test_gains_and_probabilities_are_those_of_the_textbook():
-    arms, horizon = 3, 400
-    printed = TextbookExp3P(arms, horizon, math.log(arms / 0.1))
-    state = make_gains(arms, horizon, math.log(arms / 0.1))
-    ours, theirs = (stream_for(3, Purpose.LEARNER, 0) for _ in range(2))
-    rewards = np.random.default_rng(3).random((horizon, arms))
-    for row in rewards:
-        weights = gain_probabilities(state).copy()
-        arm = draw_arm(weights, 1.0, ours)
-        assert arm == draw(printed.weights(), uniform(theirs))
-        assert weights.tolist() == pytest.approx(printed.weights(), rel=1e-12)
-        add_bonuses(state)
-        add_reward(state, arm, weights[arm], row[arm])
-        printed.update(arm, row[arm])
-    assert state.gains.tolist() == pytest.approx(printed.gains, rel=1e-12)
 
 
 def test_a_restart_forgets_the_gains():

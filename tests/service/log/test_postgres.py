@@ -433,8 +433,8 @@ def test_a_stopped_process_frees_its_log_and_never_holds_others(postgres, schema
                 append(transaction, other, b"not blocked")
             slowest = max(slowest, time.monotonic() - start)
         waiting.join()
-        assert 3 < freed[0] < 15
-        assert slowest < 2
+        assert freed[0] > 3
+        assert slowest < freed[0] / 2
         node.send_signal(signal.SIGCONT)
         said = node.communicate(timeout=30)[0].splitlines()
     assert said[0].startswith("the database cannot be used: ")
