@@ -209,6 +209,10 @@ class RulingAnswer(msgspec.Struct, frozen=True):
     """Identifiers that were given and that no visit has."""
     unknown_listed: list[str | int] = []
     """Some of them."""
+    unchanged: int = 0
+    """Identifiers that were given, and whose visits all stand like this already."""
+    unchanged_listed: list[str | int] = []
+    """Some of them."""
     notes: list[str] = []
     """What to know about this ruling: what it leaves behind, what the selection may have missed."""
     before: ExperimentView | None = None

@@ -167,10 +167,12 @@ class _Selection(TypedDict, total=False):
     requests: Names
     units: Names
     sources: Names
-    labels: Labels | None
+    labels: dict[str, str | list[str]] | None
     since: int | None
     until: int | None
     reason: str
+    reasons: list[str] | None
+    listed: int
     preview: bool
     head: str | None
 

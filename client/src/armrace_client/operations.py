@@ -31,7 +31,6 @@ MOST_LABELS, LABEL_BYTES = 8, 64
 AUDIT_LEVEL = 0.05
 """The bound on the probability that any statement of any audit is wrong."""
 _BATCH, _DECIDE_BATCH = 2**20, 2**18
-_RULING = 2**23
 _STATE, _HISTORY, _LOG = 5, 20, 200
 """What it costs to describe an experiment, to look through its history, and to read its log."""
 _NAME = "/v1/experiments/{name}"
@@ -331,6 +330,11 @@ class Report(Operation[answers.VisitList], frozen=True):
 
 # --- rulings ----------------------------------------------------------------------------------
 
+IDENTIFIERS = ("decisions", "requests", "units", "sources")
+"""The lists by which a ruling can name visits, besides labels."""
+LARGEST_RULING = 2**23
+"""The most bytes that a ruling may have over HTTP."""
+
 
 class Ruling(Operation[answers.RulingAnswer], frozen=True):
     """Which visits a ruling is about. A visit must fit everything that is given.
@@ -341,12 +345,14 @@ class Ruling(Operation[answers.RulingAnswer], frozen=True):
         name: the experiment.
         decisions: decisions, their signed names, or their numbers as exports show them.
         requests: identifiers of calls.
-        units: visitors or users.
+        units: visitors or users, or their hashes as exports show them; so also requests.
         sources: where visits or their rewards came from.
-        labels: attributes, all of which a visit or its reward must have.
+        labels: attributes, all of which a visit or its reward must have; of a list of values, one.
         since: only visits decided at this time or later, in milliseconds since 1970.
         until: only visits decided before this time.
         reason: why, for the log.
+        reasons: why, for each of the identifiers of the only list, in place of ``reason``.
+        listed: how many identifiers to list that are unknown, or of which nothing was changed.
         preview: whether to change nothing and return the state before and after.
         head: what a preview returned: the ruling is about the visits that the preview has seen, and
             is refused if something other than visits and rewards has come since.
@@ -357,15 +363,17 @@ class Ruling(Operation[answers.RulingAnswer], frozen=True):
     requests: list[Label] | None = None
     units: list[Label] | None = None
     sources: list[Label] | None = None
-    labels: Labels | None = None
+    labels: dict[str, str | list[str]] | None = None
     since: int | None = None
     until: int | None = None
     reason: Annotated[str, Meta(max_length=1000)] = ""
     preview: bool = False
     head: str | None = None
+    reasons: list[str] | None = None
+    listed: Annotated[int, Meta(ge=0)] = 100
 
     def __post_init__(self) -> None:
-        for field in ("decisions", "requests", "units", "sources"):
+        for field in IDENTIFIERS:
             _set(self, field, _identifiers(field, getattr(self, field)))
         if self.decisions is not None:
             _set(self, "decisions", [_token(each) for each in self.decisions])
@@ -373,7 +381,7 @@ class Ruling(Operation[answers.RulingAnswer], frozen=True):
 
 def _ruling_route(action: str) -> Route:
     path = f"{_NAME}/{action}"
-    return Route("POST", path, "admin", answers.RulingAnswer, _RULING, _LOG, takes_long=True)
+    return Route("POST", path, "admin", answers.RulingAnswer, LARGEST_RULING, _LOG, takes_long=True)
 
 
 @_declared("retract", _ruling_route("retract"))

@@ -21,7 +21,28 @@ from armrace.errors import InvalidParameter, UnknownName
 from armrace.formatting import count
 
 
-class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class NamedColumns(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The names of columns by their role; those that are ``None`` are not read."""
+
+    def named(self) -> dict[str, str]:
+        """Return the columns that are read, by their role."""
+        given = {role: getattr(self, role) for role in self.__struct_fields__}
+        given |= {FEATURE + name: name for name in given.pop("features", ())}
+        return {role: name for role, name in given.items() if name is not None}
+
+    def check(self, present: Iterable[str]) -> None:
+        """Refuse a column that the log does not have, and suggest the nearest.
+
+        Args:
+            present: the columns of the log.
+        """
+        names = list(present)
+        for role, name in self.named().items():
+            if name not in names:
+                raise _unknown(role, name, names)
+
+
+class Columns(NamedColumns, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The names of the columns of a log; those that are ``None`` are not read."""
 
     arm: str
@@ -38,23 +59,6 @@ class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """The visitor, or what else the decision was made for."""
     features: tuple[str, ...] = ()
     """The features of a schema, which are columns of the same names."""
-
-    def named(self) -> dict[str, str]:
-        """Return the columns that are read, by their role."""
-        given = {role: getattr(self, role) for role in ROLES}
-        given |= {FEATURE + name: name for name in self.features}
-        return {role: name for role, name in given.items() if name is not None}
-
-    def check(self, present: Iterable[str]) -> None:
-        """Refuse a column that the log does not have, and suggest the nearest.
-
-        Args:
-            present: the columns of the log.
-        """
-        names = list(present)
-        for role, name in self.named().items():
-            if name not in names:
-                raise _unknown(role, name, names)
 
 
 _MOST_NAMED = 12
@@ -181,7 +185,7 @@ class Piece(NamedTuple):
     """What a reader should know of the file, such as where it breaks off."""
 
 
-def pieces_of(log: Any, columns: Columns) -> Iterator[Piece]:
+def pieces_of(log: Any, columns: NamedColumns) -> Iterator[Piece]:
     """Read a log piece by piece."""
     if type(log).__module__.partition(".")[0] == "pandas":
         log = _from_pandas(log, columns)
@@ -198,7 +202,7 @@ def pieces_of(log: Any, columns: Columns) -> Iterator[Piece]:
     return _file_pieces(Path(log), columns)
 
 
-def _file_pieces(path: Path, columns: Columns) -> Iterator[Piece]:
+def _file_pieces(path: Path, columns: NamedColumns) -> Iterator[Piece]:
     """Choose how to read a file by its first bytes."""
     try:
         with path.open("rb") as file:
@@ -220,7 +224,7 @@ def _file_pieces(path: Path, columns: Columns) -> Iterator[Piece]:
 # --- frames -------------------------------------------------------------------------------
 
 
-def _from_pandas(frame: Any, columns: Columns) -> pl.DataFrame:
+def _from_pandas(frame: Any, columns: NamedColumns) -> pl.DataFrame:
     """Take the columns that are read; Polars itself would need pyarrow for those of text."""
     columns.check(list(map(str, getattr(frame, "columns", []))))
     taken = {}
@@ -234,7 +238,7 @@ def _from_pandas(frame: Any, columns: Columns) -> pl.DataFrame:
     return pl.DataFrame(taken)
 
 
-def _frame_pieces(frame: pl.LazyFrame, columns: Columns, name: str) -> Iterator[Piece]:
+def _frame_pieces(frame: pl.LazyFrame, columns: NamedColumns, name: str) -> Iterator[Piece]:
     """Read a data frame, or a file of Parquet, batch by batch."""
     try:
         present = frame.collect_schema().names()
@@ -253,7 +257,7 @@ def _frame_pieces(frame: pl.LazyFrame, columns: Columns, name: str) -> Iterator[
         yield _breaks_off(columns, first, error)
 
 
-def _breaks_off(columns: Columns, first: int, error: BaseException) -> Piece:
+def _breaks_off(columns: NamedColumns, first: int, error: BaseException) -> Piece:
     """Return a piece without rows that says where the file breaks off."""
     empty = pl.DataFrame(schema=dict.fromkeys(columns.named(), pl.String))
     words = (
@@ -270,7 +274,37 @@ def _first_line(error: BaseException) -> str:
 # --- text ---------------------------------------------------------------------------------
 
 
-def _text_pieces(path: Path, open_file: Any, columns: Columns) -> Iterator[Piece]:
+def listed_pieces(path: Path, columns: NamedColumns) -> Iterator[Piece]:
+    """Read plain text piece by piece, whose lines are values of the first column."""
+
+    def open_file() -> IO[bytes]:
+        name, file = next(iter(columns.named().values())), path.open("rb")
+        return io.BufferedReader(_After(f'"{name}"\n'.encode(), file))
+
+    return _text_pieces(path, open_file, columns)
+
+
+class _After(io.RawIOBase):
+    """A file with some bytes before it."""
+
+    def __init__(self, before: bytes, file: IO[bytes]) -> None:
+        self._before, self._file = before, file
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        found = self._before[: len(buffer)] or self._file.read(len(buffer))
+        self._before = self._before[len(buffer) :]
+        buffer[: len(found)] = found
+        return len(found)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+def _text_pieces(path: Path, open_file: Any, columns: NamedColumns) -> Iterator[Piece]:
     """Read a file of CSV or NDJSON block by block."""
     first = 1
     parser: _CsvParser | _JsonParser | None = None
@@ -317,7 +351,7 @@ def _last_line_end(block: bytes) -> int:
 
 
 def _parser_for(
-    path: Path, block: bytes, columns: Columns
+    path: Path, block: bytes, columns: NamedColumns
 ) -> tuple[_CsvParser | _JsonParser, bytes]:
     """Return the parser for a file, and the block after what the parser has read."""
     if block[:2] in _WIDE:
@@ -339,7 +373,7 @@ class _CsvParser:
 
     reason = "more fields than the header has"
 
-    def __init__(self, header: bytes, columns: Columns) -> None:
+    def __init__(self, header: bytes, columns: NamedColumns) -> None:
         line = header.decode("utf-8", errors="replace").strip("\r")
         self._separator = max(_SEPARATORS, key=lambda each: (line.count(each), each == ","))
         try:
@@ -401,7 +435,7 @@ class _JsonParser:
 
     reason = "not a JSON object"
 
-    def __init__(self, path: Path, block: bytes, columns: Columns) -> None:
+    def __init__(self, path: Path, block: bytes, columns: NamedColumns) -> None:
         self._columns = columns.named()
         self._schema = dict.fromkeys(self._columns.values(), pl.String)
         seen: dict[str, None] = {}

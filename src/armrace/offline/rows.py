@@ -155,9 +155,9 @@ Faults = Iterator[tuple[str, np.ndarray]]
 Reader = Callable[[pl.Series, tuple[float, float]], tuple[pl.Series, Faults]]
 
 
-def _read_arm(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
+def _read_name(role: str, raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
     text = _names(raw)
-    return text, iter([("the arm is missing", _flags(text.is_null())), *_unfit("arm", text)])
+    return text, iter([(f"the {role} is missing", _flags(text.is_null())), *_unfit(role, text)])
 
 
 def _read_label(role: str, raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
@@ -281,12 +281,14 @@ def _read_numbers_or_text(raw: pl.Series) -> pl.Series:
 
 
 _READERS: dict[str, Reader] = {
-    "arm": _read_arm,
+    "arm": partial(_read_name, "arm"),
     "reward": _read_reward,
     "propensity": _read_propensity,
     "time": _read_time,
     "source": partial(_read_label, "source"),
     "unit": partial(_read_label, "unit"),
+    "identifier": partial(_read_name, "identifier"),
+    "reason": partial(_read_label, "reason"),
 }
 
 

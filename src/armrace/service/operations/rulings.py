@@ -8,6 +8,7 @@ meanwhile, in one short transaction, and goes on with the experiment that was re
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -24,11 +25,18 @@ from armrace.service.model.views import head_text, history_of, view_of
 from armrace.service.model.visits import Holds
 from armrace.service.work import Session, Work, in_background
 from armrace_client.answers import QuarantinedReward, RulingAnswer, Verdict
-from armrace_client.operations import Hold, ListQuarantine, Release, Retract, Ruling, Void
+from armrace_client.operations import (
+    IDENTIFIERS,
+    Hold,
+    ListQuarantine,
+    Release,
+    Retract,
+    Ruling,
+    Void,
+)
 
 _TIME = Limits("milliseconds since 1970", -(2**63), 2**63 - 1)
-_LISTED = 100
-"""How many unknown identifiers an answer lists."""
+_HASH = re.compile("[0-9a-f]{32}")
 _VERDICTS: dict[type[Ruling], Verdict] = {
     Retract: "retract",
     Void: "void",
@@ -37,10 +45,16 @@ _VERDICTS: dict[type[Ruling], Verdict] = {
 }
 
 
+_Name = tuple[str, Any]
+"""An identifier that a ruling gives: its kind, and how it was given."""
+
+
 class _Found(NamedTuple):
     """A visit that is selected."""
 
-    rewarded: bool
+    names: tuple[_Name, ...]
+    """The identifiers that have selected it."""
+    rewarded: bool = False
     is_held: bool = False
     """Whether its reward was held when it came."""
 
@@ -62,72 +76,108 @@ class _Selection:
     """The visits of a log that a ruling is about."""
 
     def __init__(self, asked: Ruling, session: Session, log: int, begun: _Begun) -> None:
-        def hashed(given: list[str] | None) -> dict[Any, str] | None:
-            return None if given is None else {begun.hashed(each): each for each in given}
-
-        self._asked = asked
-        self._decisions: dict[Any, Any] | None = _decisions(asked, session, log)
-        self._units, self._requests = hashed(asked.units), hashed(asked.requests)
+        self._since, self._until = asked.since, asked.until
+        decisions = _decisions(asked, session, log)
+        units, requests = (_hashes(each, begun.hashed) for each in (asked.units, asked.requests))
+        self._decisions, self._units, self._requests = decisions, units, requests
         self._sources = None if asked.sources is None else set(asked.sources)
-        self._labels = (asked.labels or {}).items()
-        self._candidates: dict[int, events.Decided] = {}
+        self._labels = [
+            (name, frozenset([value] if isinstance(value, str) else value))
+            for name, value in (asked.labels or {}).items()
+        ]
+        self._candidates: dict[int, tuple[events.Decided, tuple[_Name, ...]]] = {}
         self._holds = Holds(begun.before.settings.quarantine)
         self.found: dict[int, _Found] = {}
-        self.known_by_reward = self._decisions is not None
+        self.seen: set[_Name] = set()
+        """The identifiers that visits have, whatever else is given."""
+        self.known_by_reward = decisions is not None
         """Whether visits that sent no reward may be missing: a list may hold those with a reward
         alone, and sources may have come with rewards."""
-        self._seen: set[tuple[str, Any]] = set()
 
     def take(self, sequence: int, event: events.Event) -> None:
         """Look at the next event of the log."""
         if isinstance(event, events.Decided):
-            if self._fits(sequence, event):
-                if self._is_from({event.source}, event.labels):
-                    self.found[sequence] = _Found(False)
-                self._candidates[sequence] = event
+            names = self._names_of(sequence, event)
+            if names is not None:
+                origin = self._origin_of({event.source}, event.labels)
+                if origin is not None:
+                    self.found[sequence] = _Found(names + origin)
+                self._candidates[sequence] = event, names
         elif isinstance(event, events.Rewarded):
-            decided = self._candidates.pop(event.decision, None)
+            decided, names = self._candidates.pop(event.decision, (None, ()))
             if decided is not None:
                 source, labels = _origin(decided, event)
-                known = event.decision in self.found
-                if known or self._is_from({event.source, decided.source}, labels):
-                    self.known_by_reward = self.known_by_reward or not known
+                origin = self._origin_of({event.source, decided.source}, labels)
+                known = self.found.get(event.decision)
+                if known is not None or origin is not None:
+                    self.known_by_reward = self.known_by_reward or known is None
                     held = self._holds.hold_back(source, labels, event.suspicion)
-                    self.found[event.decision] = _Found(True, held)
+                    names = known.names if origin is None and known is not None else names
+                    self.found[event.decision] = _Found(names + (origin or ()), True, held)
         elif isinstance(event, events.HoldChanged):
             self._holds.take(event)
 
-    def _fits(self, sequence: int, event: events.Decided) -> bool:
-        since, until, fits = self._asked.since, self._asked.until, True
-        for kind, wanted, given in (
-            ("decision", self._decisions, sequence),
-            ("unit", self._units, event.unit),
-            ("request", self._requests, event.request),
-        ):
+    def _names_of(self, sequence: int, event: events.Decided) -> tuple[_Name, ...] | None:
+        """Return what names a visit, of what its decision alone says; None if it is not meant."""
+        names: tuple[_Name, ...] = ()
+        fits, since, until = True, self._since, self._until
+        lists: tuple[tuple[str, Mapping[Any, Any] | None, object], ...] = (
+            ("decisions", self._decisions, sequence),
+            ("units", self._units, event.unit),
+            ("requests", self._requests, event.request),
+        )
+        for kind, wanted, given in lists:
             if wanted is not None:
                 if given in wanted:
-                    self._seen.add((kind, wanted[given]))
+                    names += ((kind, wanted[given]),)
                 else:
                     fits = False
+        self.seen.update(names)
         fits = fits and (since is None or event.time >= since)
-        return fits and (until is None or event.time < until)
+        return names if fits and (until is None or event.time < until) else None
 
-    def _is_from(self, sources: set[str | None], labels: Mapping[str, str] | None) -> bool:
+    def _origin_of(
+        self, sources: set[str | None], labels: Mapping[str, str] | None
+    ) -> tuple[_Name, ...] | None:
+        """Return by what sources and labels a visit is meant; ``None`` if it is not."""
+        names: tuple[_Name, ...] = ()
         if self._sources is not None:
             named = sources & self._sources
             if not named:
-                return False
-            self._seen |= {("source", each) for each in named}
-        return self._labels <= (labels or {}).items()
+                return None
+            names = tuple(("sources", each) for each in named)
+            self.seen.update(names)
+        for name, values in self._labels:
+            value = (labels or {}).get(name)
+            if value not in values:
+                return None
+            names += ((name, value),)
+            self.seen.add((name, value))
+        return names
 
-    def unknown(self) -> list[str | int]:
-        """Return the identifiers that were given and that no visit has."""
-        asked, decisions = self._asked, (self._decisions or {}).values()
-        given = [("decision", each) for each in decisions]
-        given += [("unit", each) for each in asked.units or ()]
-        given += [("request", each) for each in asked.requests or ()]
-        given += [("source", each) for each in asked.sources or ()]
-        return [each for kind, each in given if (kind, each) not in self._seen]
+
+def _given(asked: Ruling) -> dict[_Name, None]:
+    """Return the identifiers that a ruling gives, in their order, each once."""
+    return {(kind, each): None for kind, values in _lists(asked).items() for each in values}
+
+
+def _lists(asked: Ruling) -> dict[str, list[Any]]:
+    """Return the lists of identifiers that a ruling gives."""
+    lists = {kind: getattr(asked, kind) for kind in IDENTIFIERS} | (asked.labels or {})
+    return {kind: values for kind, values in lists.items() if isinstance(values, list)}
+
+
+def _hashes(
+    given: list[str] | None, hashed: Callable[[str], bytes | None]
+) -> dict[bytes | None, str] | None:
+    """Return what the log holds of identifiers, which may also be hashes as exports show them."""
+    if given is None:
+        return None
+    found: dict[bytes | None, str] = {hashed(each): each for each in given}
+    for each in given:
+        if _HASH.fullmatch(each):
+            found.setdefault(bytes.fromhex(each), each)
+    return found
 
 
 def _origin(
@@ -158,7 +208,7 @@ def _decisions(asked: Ruling, session: Session, log: int) -> dict[int, str | int
 def _check(asked: Ruling) -> None:
     """Refuse a ruling whose selection is empty or has invalid members."""
     check_reason(asked.reason)
-    check_labels(asked.labels)
+    _check_values(asked.labels)
     for what in ("requests", "units", "sources"):
         for each in getattr(asked, what) or ():
             check_label(what, each)
@@ -172,10 +222,25 @@ def _check(asked: Ruling) -> None:
         raise InvalidParameter(
             "a selection must give decisions, requests, units, sources, labels or a time."
         )
+    if asked.reasons is not None:
+        named = list(_lists(asked).values())
+        if len(named) != 1 or len(named[0]) != len(asked.reasons):
+            raise InvalidParameter("reasons must be as many as the identifiers of the only list.")
+        for each in asked.reasons:
+            check_reason(each)
     if getattr(asked, "standing", False):
+        check_labels(asked.labels)
         others = (asked.decisions, asked.requests, asked.units, asked.since, asked.until)
         if any(each is not None for each in others) or len(asked.sources or ()) > 1:
             raise InvalidParameter("a standing hold takes one source, labels, or both.")
+
+
+def _check_values(labels: Any) -> None:
+    """Refuse labels that no visit can have; each may have a list of values."""
+    check_labels({name: "any" if isinstance(v, list) else v for name, v in (labels or {}).items()})
+    for name, values in (labels or {}).items():
+        for each in values if isinstance(values, list) else ():
+            check_labels({name: each})
 
 
 @in_background(Retract, Void, Hold, Release)
@@ -291,25 +356,45 @@ class _Attempt:
         return answer
 
     def _add_events(self, work: Work) -> None:
-        asked, by = self._asked, (self._asked.reason, work.actor)
-        if self._changed:
-            # The visits are known to the experiment in advance if it was replayed.
-            verdict, visits = _VERDICTS[type(asked)], list(self._changed)
-            work.add(events.Ruled(work.time, verdict, visits, _words(asked), *by))
+        asked = self._asked
+        # The visits are known to the experiment in advance if it was replayed.
+        for reason, visits in self._by_reason().items():
+            verdict, said = _VERDICTS[type(asked)], _words(asked)
+            work.add(events.Ruled(work.time, verdict, visits, said, reason, work.actor))
         if getattr(asked, "standing", False):
             source = asked.sources[0] if asked.sources else None
             begins = isinstance(asked, Hold)
-            work.add(events.HoldChanged(work.time, begins, source, asked.labels or {}, *by))
+            labels = check_labels(asked.labels) or {}
+            by = asked.reason, work.actor
+            work.add(events.HoldChanged(work.time, begins, source, labels, *by))
+
+    def _by_reason(self) -> dict[str, list[int]]:
+        """Return the visits that are changed by why they are."""
+        asked, found = self._asked, self._selection.found
+        sorted_out: dict[str, list[int]] = {}
+        if asked.reasons is None:
+            return {asked.reason: list(self._changed)} if self._changed else {}
+        (values,) = _lists(asked).values()
+        reasons = dict(zip(values, asked.reasons, strict=True))
+        for each in self._changed:
+            sorted_out.setdefault(reasons[found[each].names[0][1]], []).append(each)
+        return sorted_out
 
     def _answer(self, experiment: ExperimentState, **shown: Any) -> RulingAnswer:
-        unknown, found = self._selection.unknown(), self._selection.found
+        found, given = self._selection.found, _given(self._asked)
+        moved = {name for each in self._changed for name in found[each].names}
+        same = {name for each in found.values() for name in each.names} - moved
+        unknown = [name[1] for name in given if name not in self._selection.seen]
+        ruled = [name[1] for name in given if name in same]
         return RulingAnswer(
             head_text(experiment),
             visits=len(found),
             rewarded=sum(each.rewarded for each in found.values()),
             changed=len(self._changed),
             unknown=len(unknown),
-            unknown_listed=unknown[:_LISTED],
+            unknown_listed=unknown[: self._asked.listed],
+            unchanged=len(ruled),
+            unchanged_listed=ruled[: self._asked.listed],
             notes=_notes(self._asked, self._selection, experiment.settings.missing),
             replayed=self._contradicts,
             **shown,
@@ -318,13 +403,13 @@ class _Attempt:
 
 def _words(asked: Ruling) -> str:
     """Return how visits were selected, in a few words; of identifiers only how many there were."""
-    identifiers = ("decisions", "requests", "units")
-    given = [(what, getattr(asked, what)) for what in identifiers]
-    said = [f"{len(each)} {what}" for what, each in given if each is not None]
+    lists = _lists(asked)
+    said = [f"{len(each)} {what}" for what, each in lists.items() if what in IDENTIFIERS[:3]]
     if asked.sources is not None:
         shown = ", ".join(asked.sources[:3])
         said.append(f"source {shown}" + (" and others" if len(asked.sources) > 3 else ""))
-    said += [f"{name}={value}" for name, value in (asked.labels or {}).items()]
+    for name, value in (asked.labels or {}).items():
+        said.append(f"{name}={value}" if isinstance(value, str) else f"{len(value)} of {name}")
     times = (("since", asked.since), ("until", asked.until))
     said += [f"{word} {_moment(time)}" for word, time in times if time is not None]
     return "; ".join(said)[:500]
