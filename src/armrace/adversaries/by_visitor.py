@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from armrace.adversaries.base import Setting
 from armrace.adversaries.two_phase import TwoPhase, TwoPhaseState
@@ -15,7 +19,12 @@ from armrace.limits import Limits
 Where = Literal["everywhere", "best", "not-best", "close", "spread", "coordinate"]
 _PLACES: tuple[Where, ...] = ("everywhere", "best", "not-best", "close", "spread", "coordinate")
 _EVERYWHERE, _BEST, _NOT_BEST, _CLOSE, _SPREAD, _COORDINATE = range(len(_PLACES))
+_ABOUT_ONE: tuple[Where, ...] = ("best", "not-best", "coordinate")
+_ABOUT_MEANS: tuple[Where, ...] = ("close", "spread")
+_COUNTED_AROUND = 31
+"""The largest number of an arm or coordinate; numbers beyond the last one begin again."""
 
+VisitorDecoy = Literal["runner-up", "worst", "likeliest", "all", "arm"]
 _RUNNER_UP, _WORST, _ANY = range(3)
 """Which arm of the visitor's is the decoy; ``_ANY``: the one that the family itself finds."""
 _NO_ARM = -1
@@ -30,6 +39,10 @@ class ByVisitorState(NamedTuple):
     where_value: float
     aim: int
     decoy_arm: int
+    shares: Floats
+    """Of the visitors for whom each arm is best (rows): how often arms were played lately."""
+    latest: npt.NDArray[np.int64]
+    """The best arm of the latest visitor."""
 
 
 class TwoPhaseByVisitor(TwoPhase, frozen=True, tag="two-phase-by-visitor"):
@@ -38,9 +51,9 @@ class TwoPhaseByVisitor(TwoPhase, frozen=True, tag="two-phase-by-visitor"):
     ``where`` limits it to some visitors: those for whom ``where_arm`` is the best arm (``best``) or
     is not (``not-best``), whose best two arms differ by less than ``where_value`` (``close``),
     whose best and worst arm differ by more (``spread``), or whose coordinate number ``where_arm``
-    is positive (``coordinate``). Where visitors are alike it is ``two-phase``.
+    is positive (``coordinate``). Arms and coordinates are counted around: of three arms, number 3
+    is number 0 again. Where visitors are alike it is ``two-phase``.
 
-    >>> import numpy as np
     >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
     >>> TwoPhaseByVisitor(first="free-ride").change_rewards(setting, [1, 0])
     [0.0, 1.0]
@@ -54,29 +67,66 @@ class TwoPhaseByVisitor(TwoPhase, frozen=True, tag="two-phase-by-visitor"):
     source_note: ClassVar[str] = "The family that is searched where visitors differ."
 
     where: Annotated[Where, "which visitors it strikes"] = "everywhere"
-    where_arm: Annotated[int, Limits("the arm or the coordinate that where is about", 0)] = 0
+    where_arm: Annotated[
+        int, Limits("the arm or the coordinate that where is about", 0, _COUNTED_AROUND)
+    ] = 0
     where_value: Annotated[float, Limits("the difference that where is about", 0, 1)] = 0.1
-    decoy_arm: Annotated[
-        int | None, Limits("an arm that is the decoy for all visitors; by default decoy says", 0)
-    ] = None
+    decoy: Annotated[
+        VisitorDecoy,
+        "the arm that is praised or swapped with; arm: decoy_arm for all visitors",
+    ] = "runner-up"  # type: ignore[assignment]
+    decoy_arm: Annotated[int, Limits("the decoy for all visitors", 0, _COUNTED_AROUND)] = 0
 
     def start(self, setting: Setting) -> ByVisitorState:  # type: ignore[override]
-        decoy_arm = setting.arm_or(_NO_ARM, "decoy_arm", self.decoy_arm)
-        aims = {"runner-up": _RUNNER_UP, "all": _RUNNER_UP, "worst": _WORST, "likeliest": _ANY}
+        aims = {"worst": _WORST, "likeliest": _ANY}
         return ByVisitorState(
             member=super().start(setting),
             where=_PLACES.index(self.where),
             where_arm=self.where_arm,
             where_value=float(self.where_value),
-            aim=aims[self.decoy],
-            decoy_arm=decoy_arm,
+            aim=aims.get(self.decoy, _RUNNER_UP),
+            decoy_arm=self.decoy_arm % setting.arms if self.decoy == "arm" else _NO_ARM,
+            shares=np.full((setting.arms, setting.arms), 1.0 / setting.arms),
+            latest=np.zeros(1, dtype=np.int64),
         )
+
+    def canonical(self) -> TwoPhaseByVisitor:
+        plain, idle = super().canonical(), set[str]()
+        if self.decoy != "arm":
+            idle |= {"decoy_arm"}
+        if self.where not in _ABOUT_ONE:
+            idle |= {"where_arm"}
+        if self.where not in _ABOUT_MEANS:
+            idle |= {"where_value"}
+        fields = msgspec.structs.fields(type(self))
+        usual: Any = {each.name: each.default for each in fields if each.name in idle}
+        return msgspec.structs.replace(plain, **usual)  # type: ignore[return-value]
 
     def windows(self, state: ByVisitorState, horizon: int) -> list[tuple[int, int]]:  # type: ignore[override]
         return super().windows(state.member, horizon)
 
 
-_aimed_at = replacing(TwoPhaseState, "best", "decoy")
+class BlindTwoPhaseByVisitor(TwoPhaseByVisitor, frozen=True, tag="blind-two-phase-by-visitor"):
+    """As ``two-phase-by-visitor``, without a look at the learner's distribution.
+
+    How often each arm was played in the last 50 rounds or so stands for its probability, counted
+    apart for the visitors for whom each arm is the best.
+
+    >>> setting = Setting(np.array([0.9, 0.5]), horizon=1000, budget=100)
+    >>> BlindTwoPhaseByVisitor(first="free-ride").change_rewards(setting, [1, 0])
+    [0.0, 1.0]
+    """
+
+    source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = (
+        "The family that is searched where visitors differ, for attackers who do not see the "
+        "distribution."
+    )
+
+    sees_weights: ClassVar[bool] = False
+
+
+_aimed_at = replacing(TwoPhaseState, "best", "decoy", "shares")
 
 
 @inlined
@@ -100,7 +150,7 @@ def _aim(state: ByVisitorState, means: Floats) -> TwoPhaseState:
         decoy = _first_but(means, best, 1.0)
     elif state.aim == _WORST:
         decoy = _first_but(means, best, -1.0)
-    return _aimed_at(state.member, best, decoy)
+    return _aimed_at(state.member, best, decoy, state.shares[best])
 
 
 @inlined
@@ -110,12 +160,12 @@ def _strikes(state: ByVisitorState, scene: Scene) -> bool:
     if where == _EVERYWHERE:
         return True
     if where == _COORDINATE:
-        return state.where_arm < scene.vector.size and scene.vector[state.where_arm] > 0.0
+        return scene.vector[state.where_arm % scene.vector.size] > 0.0
     best = _first_but(means, -1, 1.0)
     if where == _BEST:
-        return best == state.where_arm
+        return best == state.where_arm % means.size
     if where == _NOT_BEST:
-        return best != state.where_arm
+        return best != state.where_arm % means.size
     if where == _CLOSE:
         return means[best] - means[_first_but(means, best, 1.0)] < state.where_value
     return means[best] - means[_first_but(means, best, -1.0)] > state.where_value
@@ -133,8 +183,10 @@ def strike_visitor(
 ) -> None:
     if scene is None:
         corrupt(state.member, round, weights, rewards, left, stream, None)
-    elif _strikes(state, scene):
-        aimed = _aim(state, scene.means)
+        return
+    aimed = _aim(state, scene.means)
+    state.latest[0] = aimed.best
+    if _strikes(state, scene):
         corrupt(aimed, round, weights, rewards, left, stream, None)
 
 
@@ -149,7 +201,9 @@ def looks_at_visitor(
 
 @implement(observe, ByVisitorState)
 def remember_visit(state: ByVisitorState, round: int, arm: int, reward: float) -> None:
-    observe(state.member, round, arm, reward)
+    shares = state.shares[state.latest[0]]
+    member = _aimed_at(state.member, state.member.best, state.member.decoy, shares)
+    observe(member, round, arm, reward)
 
 
 WORST_KNOWN: tuple[TwoPhaseByVisitor, ...] = (
@@ -163,3 +217,9 @@ WORST_KNOWN: tuple[TwoPhaseByVisitor, ...] = (
     TwoPhaseByVisitor(first="free-ride", first_pays=0.5, first_low=0.15),
 )
 """Attacks that a search always tries first; the last is ``strip``."""
+
+
+def at_visitors(attack: TwoPhase, family: type[TwoPhaseByVisitor]) -> TwoPhaseByVisitor:
+    """Return a member of the family that does the same to the best arm of each visitor."""
+    own = {name: getattr(attack, name) for name in attack.__struct_fields__}
+    return family(**own)

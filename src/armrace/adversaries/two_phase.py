@@ -178,12 +178,9 @@ class TwoPhase(Adversary, frozen=True, tag="two-phase"):
     ] = 1.0
 
     def start(self, setting: Setting) -> TwoPhaseState:
-        decoy = {
-            "runner-up": setting.runner_up,
-            "worst": int(np.argmin(setting.means)),
-            "likeliest": _LIKELIEST,
-            "all": setting.runner_up,
-        }[self.decoy]
+        decoy = {"worst": int(np.argmin(setting.means)), "likeliest": _LIKELIEST}.get(
+            self.decoy, setting.runner_up
+        )
         handover = (1.0 - self.split) * setting.budget
         return TwoPhaseState(
             first=self._phase("first"),

@@ -26,6 +26,7 @@ EPILOG = options.examples(
     "armrace redteam thompson --means 0.6,0.4 --budget 100",
     "armrace redteam sharp-race --budgets 30,100,316,1000 --report worst.html",
     "armrace redteam tsallis-inf --budget 300 --objective p95 --effort full --folder search",
+    "armrace redteam expert-barrier --environment visitors-segments --budget 300",
     "armrace redteam my_module:MyPolicy --budget 100 --family my_module:MyAttack --json -",
 )
 
@@ -34,7 +35,8 @@ Families = Annotated[
     options.attack_option(
         "--family NAMES",
         "Attacks whose parameters are searched, between commas; may be repeated. By default "
-        "two-phase, and blind-two-phase where the policy's probabilities are slow to compute.",
+        "two-phase, and blind-two-phase where the policy's probabilities are slow to compute; "
+        "where visitors differ, one of the two by-visitor.",
         autocompletion=complete_attacks,
     ),
 ]
@@ -89,9 +91,10 @@ def redteam(
     """Search for the attack that costs a policy most, and confirm it on held-out seeds.
 
     Every built-in attack is tried, the winners of earlier searches, and a family of attacks with
-    two phases or three whose parameters are searched. The figure is the worst found: a lower bound
-    on the worst case. Without [bold]--budget[/bold], it is the square root of the horizon. Policies
-    that must know the corruption in advance are told the budget.
+    two phases or three whose parameters are searched; where visitors differ, all strike the best
+    arm of each visitor, and where they strike is searched too. The figure is the worst found: a
+    lower bound on the worst case. Without [bold]--budget[/bold], it is the square root of the
+    horizon. Policies that must know the corruption in advance are told the budget.
     """
     from armrace.cli.tables import print_verdict
     from armrace.red_team import redteam as search

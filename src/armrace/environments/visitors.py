@@ -6,6 +6,7 @@ mean reward of every arm. So all means are known exactly: of each context, each 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
@@ -45,18 +46,24 @@ class VisitorEnvironment(Environment, frozen=True):
         raise NotImplementedError(f"{type(self).__name__} does not say its kinds")
 
     def mean_rewards(self, horizon: int) -> Floats:
-        return np.asarray(self.kinds().means.mean(axis=0))
+        return np.asarray(self.crowd().means.mean(axis=0))
 
     def support(self) -> Floats:
         return np.tile([0.0, 1.0], (self.arms, 1))
 
     def law(self) -> laws.Law:
-        means = np.ascontiguousarray(self.kinds().means)
+        means = self.crowd().means
         return laws.make_law(laws.VISITORS, means.shape[1], table=means)
 
     def crowd(self) -> Crowd:
-        kinds = self.kinds()
-        return make_crowd(kinds.vectors, kinds.leaves, kinds.means)
+        return _crowd_of(self)
+
+
+@lru_cache(maxsize=16)
+def _crowd_of(environment: VisitorEnvironment) -> Crowd:
+    # Every replication asks for it a few times.
+    kinds = environment.kinds()
+    return make_crowd(kinds.vectors, kinds.leaves, kinds.means)
 
 
 class Visitors(VisitorEnvironment, frozen=True, tag="visitors", eq=False):
@@ -120,12 +127,17 @@ class LinearVisitors(VisitorEnvironment, frozen=True, tag="linear-visitors"):
     The mean of an arm is its level at the average visitor and moves by ``slope`` with each
     deviation of one combination of features, which is another for each arm. Leaves are the signs
     of the first three features.
+
+    ``bots`` are visitors whose features are forged: all the same ones, three deviations from the
+    average in every direction in which the arm of the highest level improves. No arm ever pays for
+    them, so that they cost no regret of their own, and tell a model of the features lies.
     """
 
     levels: _Levels
     slope: _Slope
     dimension: _Dimension = 9
     seed: _Seed = 0
+    bots: Annotated[float, Limits("share of visits with forged features", 0, 0.5)] = 0.0
 
     def validate(self) -> None:
         require_arms(self.levels, "levels")
@@ -145,6 +157,9 @@ class LinearVisitors(VisitorEnvironment, frozen=True, tag="linear-visitors"):
         farthest = np.abs(features @ directions.T).max(axis=1, keepdims=True)
         features *= np.minimum(1.0, _FARTHEST / farthest)
         means = np.array(self.levels) + self.slope * (features @ directions.T)
+        bots = round(self.bots * _KINDS)
+        features[:bots] = _FARTHEST * np.sign(directions[np.argmax(self.levels)])
+        means[:bots] = 0.0
         signs = (features[:, :3] > 0) @ (1 << np.arange(min(3, self.dimension)))
         return _rounded(features, signs.astype(np.int64), means.clip(0.0, 1.0))
 

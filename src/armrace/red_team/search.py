@@ -13,10 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.adversaries import ADVERSARIES, Adversary, LowerBoundSwitch, NoAttack
-from armrace.adversaries.two_phase import ACTIONS, BlindTwoPhase, TwoPhase
+from armrace.adversaries.by_visitor import (
+    WORST_KNOWN,
+    BlindTwoPhaseByVisitor,
+    TwoPhaseByVisitor,
+    at_visitors,
+)
+from armrace.adversaries.two_phase import ACTIONS, BlindTwoPhase, NamedTwoPhase, TwoPhase
 from armrace.environments import Environment
 from armrace.errors import ArmraceError, InvalidParameter, UnknownName
 from armrace.formatting import figure
+from armrace.kernels.crowds import Crowd
 from armrace.policies import Policy
 from armrace.red_team.library import winners_for
 from armrace.red_team.space import at_places, cross, mutate, places_of, sample, space_of
@@ -30,6 +37,7 @@ from armrace.simulation.progress import Progress, progress_bar
 _WINDOWS = ((0.5, 1.0), (0.9, 1.0), (0.0, 0.5))
 _SIMULATIONS_OF_A_START = 20
 """How often ``lower-bound-switch`` simulates the learner before each search uses it."""
+_ARMS_STRUCK, _WINNERS_AT_VISITORS = 3, 8
 _SHARE_OF_CHANCE = 0.25
 """Of the first rung, the share that is kept for attacks drawn at random."""
 
@@ -38,17 +46,27 @@ def families_for(target: Target) -> list[type[Adversary]]:
     """Return the classes that are searched by default.
 
     Where the learner's distribution is costly, an attacker who does without it sees fresher facts
-    than one who looks at a distribution that is computed now and then.
+    than one who looks at a distribution that is computed now and then. Where visitors differ, it
+    would have to be computed for each, and attackers do without it.
     """
+    if target.crowd is not None:
+        return [_visitors_family(target)]
     return [TwoPhase] if target.policy.exact_tickets else [TwoPhase, BlindTwoPhase]
+
+
+def _visitors_family(target: Target) -> type[TwoPhaseByVisitor]:
+    return TwoPhaseByVisitor if target.policy.exact_tickets else BlindTwoPhaseByVisitor
 
 
 def builtin_attacks(target: Target) -> list[Adversary]:
     """Return the attacks of the catalogue and of the arena that can start here.
 
     Those of the catalogue have their default parameters, and some of the arena's depend on the
-    budget.
+    budget. Where visitors differ, what is best on average says little, and the attacks are the
+    worst known that strike the best arm of each visitor.
     """
+    if target.crowd is not None:
+        return [at_visitors(attack, _visitors_family(target)) for attack in WORST_KNOWN]
     # The arena reads the whole catalogue when it is loaded, entry points included.
     from armrace.simulation.arena import ATTACKS, make_arena_attack
 
@@ -76,10 +94,12 @@ def initial_candidates(
     given: Sequence[Adversary] = (),
 ) -> list[Adversary]:
     """Return at least ``count`` attacks to begin with, a quarter of ``count`` drawn at random."""
-    attacks = [*given, *builtin_attacks(target), *winners_for(target)]
+    attacks = [*given, *builtin_attacks(target), *_winners(target)]
     for family in families:
         if issubclass(family, TwoPhase):
             attacks += _hand_made(family, _gap(target))
+            if target.crowd is not None and issubclass(family, TwoPhaseByVisitor):
+                attacks += _at_some_visitors(family, target.crowd)
         else:
             attacks.append(family())
     distinct = list(dict.fromkeys(attacks))
@@ -91,10 +111,37 @@ def initial_candidates(
     return distinct
 
 
+def _winners(target: Target) -> list[Adversary]:
+    """Return winners of earlier searches, as attacks on each visitor where visitors differ."""
+    winners = winners_for(target)
+    if target.crowd is None:
+        return winners
+    members = [each.member if isinstance(each, NamedTwoPhase) else each for each in winners]
+    family = _visitors_family(target)
+    found: list[Adversary]
+    found = [at_visitors(each, family) for each in members if isinstance(each, TwoPhase)]
+    return list(dict.fromkeys(found))[:_WINNERS_AT_VISITORS]
+
+
 def _gap(target: Target) -> float:
-    """Return the difference of the two largest means."""
-    setting = target.setting()
-    return float(setting.means[setting.best] - setting.means[setting.runner_up])
+    """Return the difference of the two largest means; the average, where visitors differ."""
+    crowd = target.crowd
+    means = target.setting().means[None, :] if crowd is None else crowd.means
+    return float(np.diff(np.sort(means, axis=1)[:, -2:]).mean())
+
+
+def _at_some_visitors(family: type[TwoPhaseByVisitor], crowd: Crowd) -> Iterator[Adversary]:
+    """Attacks on the visitors for whom one arm is the best, most of all on the most frequent."""
+    best = np.bincount(crowd.means.argmax(axis=1), minlength=crowd.means.shape[1])
+    for arm in np.argsort(-best)[:_ARMS_STRUCK].tolist():
+        for low in (0.0, 0.2):
+            yield family(first="free-ride", first_low=low, where="best", where_arm=arm)
+        yield family(first="double-impact", where="best", where_arm=arm, decoy="likeliest")
+        yield family(first="double-impact", where="not-best", where_arm=arm, decoy="arm",
+                     decoy_arm=arm)  # fmt: skip
+    for name in ("close", "spread"):
+        value = round(float(np.median(np.ptp(crowd.means, axis=1))) / 2, 3)
+        yield family(first="double-impact", where=name, where_value=value, decoy="worst")
 
 
 def _hand_made(family: type[TwoPhase], gap: float) -> Iterator[Adversary]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from enum import IntEnum
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from armrace.adversaries import Adversary, Setting
 from armrace.environments import Environment
 from armrace.errors import DamagedFile, InvalidParameter, UnknownName
 from armrace.files import make_folder
+from armrace.kernels.crowds import Crowd
 from armrace.kernels.fingerprints import is_own
 from armrace.policies import Policy
 from armrace.randomness import MAXIMAL_SEED
@@ -110,7 +112,7 @@ OBJECTIVES: tuple[Objective, ...] = ("mean", "p95")
 Floats = npt.NDArray[np.float64]
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class Target(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A policy under attack, and what the attacker wants to be large."""
 
     policy: Policy
@@ -174,10 +176,15 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
         """Name the account in words, where it is not the paper's; empty where it is."""
         return "by attacks that see the arm, charged for what is seen" if self.sees_arm else ""
 
+    @cached_property
+    def crowd(self) -> Crowd | None:
+        """The kinds of visitors, where they differ."""
+        return self.environment.crowd()
+
     def all_lost(self) -> float:
         """The pseudo-regret of playing the worst arm in every round."""
-        means = self.setting().means
-        return float(self.horizon * (means.max() - means.min()))
+        means = self.setting().means if self.crowd is None else self.crowd.means
+        return float(self.horizon * np.ptp(means, axis=-1).mean())
 
     def to_builtins(self) -> dict[str, Any]:
         """As plain data, ready for JSON."""

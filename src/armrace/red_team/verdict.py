@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.adversaries import Adversary
+from armrace.adversaries.by_visitor import TwoPhaseByVisitor
 from armrace.adversaries.two_phase import CONDITIONS, NamedTwoPhase, TwoPhase
 from armrace.environments import Bernoulli
 from armrace.errors import ArmraceError
@@ -44,6 +45,13 @@ _ACTIONS_ON_ALL = {
     "spoil-and-praise": "shows 0 on the best arm and 1 on all others",
 }
 """What actions do where all arms but the best are decoys, if that takes other words."""
+_VISITORS = {
+    "best": "for whom arm {arm} is the best",
+    "not-best": "for whom arm {arm} is not the best",
+    "close": "whose best two arms differ by less than {value:g}",
+    "spread": "whose best and worst arm differ by more than {value:g}",
+    "coordinate": "whose coordinate {arm} is positive",
+}
 
 
 def describe(attack: Adversary) -> str:
@@ -74,7 +82,7 @@ def _phase(attack: TwoPhase, name: str) -> str:
     low, high, visible, margin, pays, strength = (
         getattr(attack, f"{name}_{part}") for part in CONDITIONS
     )
-    decoy = _DECOYS[attack.decoy]
+    decoy = _decoy(attack)
     conditions = []
     if pays > 0.0:
         conditions.append(f"the best arm would pay {pays:g} or more")
@@ -95,21 +103,33 @@ def _phase(attack: TwoPhase, name: str) -> str:
         if margin <= 0.0:
             lead = f"trails {rival} by at most {-margin:g}"
         conditions.append(f"the observed mean of the best arm {lead}")
-    action = _action(getattr(attack, name), attack.decoy)
+    action = _action(getattr(attack, name), attack.decoy, decoy)
     if strength < 1.0:
         action += f", each reward moved by {percent(strength)} of the way"
     return action + (f", while {' and '.join(conditions)}" if conditions else "")
 
 
-def _action(action: str, decoy: str) -> str:
+def _decoy(attack: TwoPhase) -> str:
+    """Name the decoy."""
+    if isinstance(attack, TwoPhaseByVisitor) and attack.decoy == "arm":
+        return f"arm {attack.decoy_arm}"
+    return _DECOYS[attack.decoy]
+
+
+def _action(action: str, decoy: str, words: str) -> str:
     """Say what an action shows."""
     if decoy == "all" and action in _ACTIONS_ON_ALL:
         return _ACTIONS_ON_ALL[action]
-    return _ACTIONS[action].format(decoy=_DECOYS[decoy])
+    return _ACTIONS[action].format(decoy=words)
 
 
 def _schedule(attack: TwoPhase) -> list[str]:
     sentences = []
+    if isinstance(attack, TwoPhaseByVisitor):
+        sentences.append("Which arm is the best depends on the visitor.")
+        if attack.where != "everywhere":
+            who = _VISITORS[attack.where].format(arm=attack.where_arm, value=attack.where_value)
+            sentences.append(f"It strikes only visitors {who}.")
     if attack.start_at > 0.0:
         sentences.append(f"It waits for the first {percent(attack.start_at)} of the rounds.")
     if attack.wake_at > attack.start_at and attack.split < 1.0:

@@ -130,7 +130,9 @@ def make_parts(
         adversary_stream=stream_for(experiment.seed, Purpose.ADVERSARY, replication),
         ledger=make_ledger(arms, layers, float(experiment.budget)),
         record=make_record(checkpoints_for(horizon), arms, layers),
-        workspace=engine.make_workspace(arms, control, _growth(experiment), policy.exact_tickets),
+        workspace=engine.make_workspace(
+            arms, control, _growth(experiment, crowd), policy.exact_tickets
+        ),
         sees_weights=experiment.adversary.sees_weights,
         smallest_cost=experiment.adversary.smallest_cost(adversary, setting),
         means=setting.means,
@@ -142,9 +144,11 @@ def make_parts(
     )
 
 
-def _growth(experiment: Experiment) -> float:
+def _growth(experiment: Experiment, crowd: Crowd | None) -> float:
     """Return the share by which plays may grow before a distribution is recomputed."""
-    return 0.0 if experiment.policy.exact_tickets else float(experiment.refresh)
+    # Where visitors differ, what is outdated would be the distribution of another visitor.
+    fresh = experiment.policy.exact_tickets or crowd is not None
+    return 0.0 if fresh else float(experiment.refresh)
 
 
 def _make_leap(
