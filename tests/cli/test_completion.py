@@ -11,7 +11,7 @@ from armrace.cli.main import app, run
 
 NAMED = (
     "policy", "policies", "attack", "attacks", "scenario", "environment", "measure", "family",
-    "effort", "objective", "executor", "worst",
+    "effort", "objective", "executor", "worst", "paper",
 )  # fmt: skip
 LINES = {
     "armrace compare click": "click-fraud",
@@ -24,6 +24,7 @@ LINES = {
     "armrace simulate ucb1 --environment bern": "bernoulli",
     "armrace compare --measure clean": "clean_regret",
     "armrace pol": "policies",
+    "armrace reproduce lyk": "lykouris-mirrokni-paes-leme-2018",
 }
 
 

@@ -13,12 +13,13 @@ WORK = {
     "plan": "armrace.planning.answer",
     "simulate": "armrace.cli.simulate.run",
     "verify": "armrace.verification.verify",
+    "reproduce": "armrace.reproduction.running.reproduce",
     "warm-up": "armrace.compilation.warm_up",
 }
 """For each command that simulates, the function that begins with the work."""
 
-NEEDED = ("clicks.", "my_module", "dask", "NUMBA_CACHE_DIR")
-"""Examples with files, modules and clusters of the reader's."""
+NEEDED = ("clicks.", "my_module", "dask", "NUMBA_CACHE_DIR", "--list")
+"""Examples with files, modules and clusters of the reader's, or that only list something."""
 
 
 class Reached(Exception):

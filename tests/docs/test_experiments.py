@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from armrace.reproduction import PAPERS
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "experiments"
 PAGES = sorted(FOLDER.glob("*.md"))
@@ -46,6 +48,9 @@ def test_commands_are_those_of_scripts_that_exist(page: Path) -> None:
     commands = COMMAND.findall(page.read_text(encoding="utf-8"))
     assert commands
     for command in commands:
+        if command.startswith("armrace reproduce "):
+            assert command.split()[2] in PAPERS
+            continue
         python, script, *options = command.split()
         assert python == "python"
         assert (ROOT / script).is_file()

@@ -54,6 +54,7 @@ complete_scenarios = _completion("armrace.simulation:SCENARIOS")
 complete_measures = _completion("armrace.simulation.results:MEASURES")
 complete_efforts = _completion("armrace.red_team.target:EFFORTS")
 complete_objectives = _completion("armrace.red_team.target:OBJECTIVES")
+complete_papers = _completion("armrace.reproduction.papers:PAPERS")
 complete_executors = _completion("armrace.simulation.executors:EXECUTORS")
 
 

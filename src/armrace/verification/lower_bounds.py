@@ -51,7 +51,7 @@ def race_lower_bounds(subject: Subject, preset: Preset, seed: int) -> Iterator[C
     """Make the claims about the regret that the lower bounds force on a race."""
     policy = subject.facing(_FEARED)
     switches = [
-        _switch(policy, rounds, preset.growth_runs, seed) for rounds in preset.switch_rounds
+        make_switch(policy, rounds, preset.growth_runs, seed) for rounds in preset.switch_rounds
     ]
     for rounds, experiment in zip(preset.switch_rounds, switches, strict=True):
         promise = _promise(experiment, rounds)
@@ -67,7 +67,7 @@ def ucb1_lower_bounds(preset: Preset, seed: int) -> Iterator[Claim]:
     """Make the claims about the regret that the lower bounds force on UCB1."""
     policy = Ucb1()
     switches = [
-        _switch(policy, rounds, preset.growth_runs, seed) for rounds in preset.switch_rounds
+        make_switch(policy, rounds, preset.growth_runs, seed) for rounds in preset.switch_rounds
     ]
     for rounds, experiment in zip(preset.switch_rounds, switches, strict=True):
         yield _clean(policy, experiment, rounds)
@@ -89,7 +89,7 @@ def ucb1_lower_bounds(preset: Preset, seed: int) -> Iterator[Claim]:
     yield _hidden(policy.tag(), policy, preset, seed)
 
 
-def _switch(policy: Policy, rounds: int, runs: int, seed: int) -> Experiment:
+def make_switch(policy: Policy, rounds: int, runs: int, seed: int) -> Experiment:
     """Make the adversary of the lower bound, such that it stops after a third of the rounds.
 
     ``epsilon`` is chosen so that the first interval begins there, and the budget excludes others.
