@@ -493,7 +493,8 @@ def _worlds_bound(form: Form) -> Mapping[str, Line]:
 
 def _worlds_hold(beyond: bool) -> Any:
     def check(found: Found) -> tuple[bool, str]:
-        bounds = dict(*_worlds_bound(Form(True, 0)).values())
+        (line,) = _worlds_bound(Form(True, 0)).values()
+        bounds = dict(line)
         limit = _WORLDS_ROUNDS**_ALPHA
         known = {c: mean for c, mean in found.line("best-of-all-worlds") if (c > limit) == beyond}
         shown = "; ".join(f"{known[c]:,.0f} for {bounds[c]:,.0f} at C = {c:,.0f}" for c in known)
