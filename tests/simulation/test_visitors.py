@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+import armrace
 from armrace.adversaries import TwoPhaseByVisitor
 from armrace.adversaries.by_visitor import WORST_KNOWN
+from armrace.cli.tables import print_result
 from armrace.environments import Visitors
 from armrace.environments.visitors import CONTEXTUAL
-from armrace.errors import InvalidParameter
+from armrace.errors import InvalidParameter, UnknownName
 from armrace.simulation import simulate
 from armrace.simulation.experiment import make_experiment
 from armrace.simulation.reference import run_reference
@@ -44,6 +46,29 @@ def test_the_engine_agrees_with_plain_python(policy: str) -> None:
     in_leaf = means[np.arange(300), best_of_leaf].sum()
     assert outcome.leaf_regret[-1] == pytest.approx(in_leaf - played)
     assert outcome.constant_regret[-1] == pytest.approx(means.sum(axis=0).max() - played)
+
+
+def test_results_show_what_leaves_and_contexts_are_worth(tmp_path, capsys) -> None:
+    given = {"budget": 20, "horizon": 300, "replications": 3, "seed": 4}
+    result = simulate("leaf-barrier", SHOP, "two-phase-by-visitor", **given)
+    experiment = make_experiment(
+        policy="leaf-barrier", environment=SHOP, adversary="two-phase-by-visitor", **given
+    )
+    outcomes = [run_replication(experiment, number) for number in range(3)]
+    for name in ("leaf_regret", "constant_regret"):
+        final = [getattr(outcome, name)[-1] for outcome in outcomes]
+        assert result.sample(name).tolist() == final
+        assert result.curves[name].to_list()[-1] == final[-1]
+        assert result.summary()[name]["mean"] == pytest.approx(np.mean(final))
+    result.save(tmp_path / "shop.parquet")
+    again = armrace.load(tmp_path / "shop.parquet")
+    assert again.summary() == result.summary()
+    print_result(result)
+    assert "constant-regret" in capsys.readouterr().out
+    alike = simulate("leaf-barrier", [0.5, 0.4], horizon=100, replications=2)
+    assert "leaf_regret" not in alike.rows.columns
+    with pytest.raises(UnknownName, match="no measure named 'leaf_regret'"):
+        alike.sample("leaf_regret")
 
 
 def test_visitors_are_equally_likely_and_pay_their_means() -> None:

@@ -33,7 +33,6 @@ from armrace.reports.text import (
     standings,
 )
 from armrace.simulation import Comparison, Result, Scenario
-from armrace.simulation.results import FIGURES_OF_A_RUN
 
 if TYPE_CHECKING:
     from armrace.offline import Estimate, PolicyReplay, Replay
@@ -130,7 +129,7 @@ def _with_columns(table: Table, columns: Sequence[Column], most: int | None = No
 def print_result(result: Result) -> None:
     """One policy: the ledger's figures, and how often each arm was played."""
     table = new_table(result.policy, "mean", "95% interval", "p05", "p50", "p95", "max")
-    for measure in FIGURES_OF_A_RUN:
+    for measure in result.measures:
         summary = result.figure(measure)
         cells = [figure(summary.mean), interval(result, measure)]
         cells += [figure(number) for number in summary[2:]]

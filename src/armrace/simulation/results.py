@@ -34,6 +34,9 @@ MEASURES = ("regret", "pseudo_regret", "clean_regret", "corruption")
 FIGURES_OF_A_RUN = (*MEASURES, "seen_corruption")
 """The same with the corruption of the rewards that the learner saw."""
 
+FIGURES_OF_VISITORS = ("leaf_regret", "constant_regret")
+"""Besides, where visitors differ: regret to the best arm of each leaf, and to the best arm."""
+
 
 class Reported(Presentation):
     """A page, a plot and figures for a paper, for :class:`Result` and :class:`Comparison`."""
@@ -181,7 +184,9 @@ class Result(Reported):
             "replication": np.repeat(np.array(replications, dtype=np.int64), points.size),
             "round": np.tile(points, len(replications)),
         }
-        for name in (*FIGURES_OF_A_RUN, "refused", "pulls", "arm_corruption", "layer_corruption"):
+        differ = () if experiment.environment.crowd() is None else FIGURES_OF_VISITORS
+        counted = ("refused", "pulls", "arm_corruption", "layer_corruption")
+        for name in (*FIGURES_OF_A_RUN, *differ, *counted):
             columns[name] = np.concatenate([getattr(outcome, name) for outcome in outcomes])
         # NumPy has no missing whole numbers: -1 stands for them on the way to Polars.
         leapt = np.repeat([-1 if o.leapt is None else o.leapt for o in outcomes], points.size)
@@ -224,6 +229,12 @@ class Result(Reported):
         return self.final.height
 
     @cached_property
+    def measures(self) -> tuple[str, ...]:
+        """The names of all figures of a run: those of every run, and those of visitors."""
+        differ = [name for name in FIGURES_OF_VISITORS if name in self.rows.columns]
+        return (*FIGURES_OF_A_RUN, *differ)
+
+    @cached_property
     def final(self) -> pl.DataFrame:
         """The ledger at the horizon: one row per replication."""
         return self.rows.filter(pl.col("round") == self.horizon)
@@ -234,7 +245,7 @@ class Result(Reported):
         return self.rows.select(
             "replication",
             "round",
-            *MEASURES,
+            *(each for each in self.measures if each != "seen_corruption"),
             positive_regret=pl.col("regret").clip(lower_bound=0),
             positive_clean_regret=pl.col("clean_regret").clip(lower_bound=0),
         )
@@ -268,18 +279,18 @@ class Result(Reported):
         )
 
     def sample(self, measure: str) -> npt.NDArray[np.float64]:
-        """Return one of ``FIGURES_OF_A_RUN`` at the horizon, a number per replication.
+        """Return one of ``measures`` at the horizon, a number per replication.
 
         Args:
             measure: the measure, such as ``pseudo_regret``.
         """
-        if measure not in FIGURES_OF_A_RUN:
-            raise UnknownName.among("measure", measure, FIGURES_OF_A_RUN)
+        if measure not in self.measures:
+            raise UnknownName.among("measure", measure, self.measures)
         return self.final[measure].to_numpy()
 
     def summary(self) -> dict[str, Any]:
         """Return mean, error and quantiles of each measure at the horizon, and mean pulls."""
-        figures: dict[str, Any] = {m: self.figure(m)._asdict() for m in FIGURES_OF_A_RUN}
+        figures: dict[str, Any] = {m: self.figure(m)._asdict() for m in self.measures}
         pulls = self.final["pulls"].to_numpy().astype(np.float64)
         figures["pulls"] = {
             "mean": pulls.mean(axis=0).tolist(),

@@ -25,6 +25,7 @@ import numpy as np
 import polars as pl
 
 from armrace.audit import Audit
+from armrace.contexts import MOST_LEAVES
 from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
 from armrace.files import atomic_path, check_new, check_unpacked, make_folder
 from armrace.policies import ArmView
@@ -180,7 +181,7 @@ def _check_contents(result: Result, asked: _Asked) -> None:
     """Raise a ValueError unless tables, plots and reports can be made of the contents."""
     rows, arms, layers = result.rows, result.means.size, _width(result.rows, "layer_corruption")
     _require(arms >= 2 and bool(np.isfinite(result.means).all()))
-    _require(dict(rows.schema) == _schema(arms, layers))
+    _require(dict(rows.schema) == _schema(result.measures, arms, layers))
     for column in rows.drop("leapt"):
         flat = column.explode() if isinstance(column.dtype, pl.Array) else column
         _require(column.null_count() + flat.null_count() == 0 and bool(flat.is_finite().all()))
@@ -195,7 +196,9 @@ def _check_contents(result: Result, asked: _Asked) -> None:
     _require(bool((pulls >= 0).all() and (pulls.sum(axis=1) == rows["round"].to_numpy()).all()))
     _require(rows.select(pl.min_horizontal("refused", "leapt").ge(0).all()).item())
     _require(result.race.filter(~pl.col("arm").is_between(0, arms - 1)).is_empty())
-    _require(result.race.filter(~pl.col("layer").is_between(0, max(0, layers - 1))).is_empty())
+    # A policy that has a state for each leaf shows leaves as layers.
+    most = max(layers, MOST_LEAVES if result.measures != FIGURES_OF_A_RUN else 1)
+    _require(result.race.filter(~pl.col("layer").is_between(0, most - 1)).is_empty())
     _require(len(result.audits) in {0, len(numbers)})
 
 
@@ -204,11 +207,11 @@ def _width(rows: pl.DataFrame, name: str) -> int:
     return kind.shape[0] if isinstance(kind, pl.Array) else 0
 
 
-def _schema(arms: int, layers: int) -> dict[str, Any]:
+def _schema(measures: Iterable[str], arms: int, layers: int) -> dict[str, Any]:
     """Return the columns of a result and their types."""
     return {
         **dict.fromkeys(("replication", "round"), pl.Int64),
-        **dict.fromkeys(FIGURES_OF_A_RUN, pl.Float64),
+        **dict.fromkeys(measures, pl.Float64),
         "refused": pl.Int64,
         "pulls": pl.Array(pl.Int64, arms),
         "arm_corruption": pl.Array(pl.Float64, arms),
