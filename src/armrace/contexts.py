@@ -26,7 +26,14 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armrace.errors import ArmraceError, InvalidParameter, UnknownName
+from armrace.errors import (
+    ArmraceError,
+    BadFeature,
+    InvalidParameter,
+    MissingFeature,
+    UnknownFeature,
+    UnknownName,
+)
 from armrace.kernels.generics import ContextShape
 
 MOST_FEATURES = 64
@@ -43,24 +50,6 @@ MISSING = -32768
 """The code of a feature that was not given, where that is allowed."""
 
 Value = str | bool | int | float | None
-
-
-class BadFeature(ArmraceError, ValueError):
-    """A feature of a context has a value of the wrong type, or one that is no finite number."""
-
-    code, status = "bad-feature", 422
-
-
-class MissingFeature(ArmraceError, ValueError):
-    """A context lacks a feature that the schema declares."""
-
-    code, status = "missing-feature", 422
-
-
-class UnknownFeature(ArmraceError, ValueError):
-    """A context has a feature that the schema does not declare."""
-
-    code, status = "unknown-feature", 422
 
 
 class Code(NamedTuple):

@@ -22,6 +22,9 @@ class DecisionAnswer(msgspec.Struct, frozen=True):
     """The probability with which the arm was chosen; ``None`` where it is not known."""
     repeated: bool = False
     """Whether the decision had been made before, for the same request or unit."""
+    leaf: str | None = None
+    """The segment of the visitor, such as ``device=ios, 30 <= age < 50``; ``None`` if there are
+    none."""
 
 
 class RewardAnswer(msgspec.Struct, frozen=True):
@@ -96,6 +99,38 @@ class ExperimentView(msgspec.Struct, frozen=True):
     holds: list[StandingHold] = []
     head: str = ""
     """The end of the log, so that a ruling can be made on exactly this state."""
+    leaves: list[LeafView] = []
+    """The segments of visitors, if there are any."""
+    experts: dict[str, float] = {}
+    """The weight of each expert of the policy, averaged over about its last 1,000 decisions."""
+    coefficients: dict[str, dict[str, float]] = {}
+    """For each arm what every feature adds to its predicted reward, if the policy predicts it."""
+
+
+class LeafArmView(msgspec.Struct, frozen=True):
+    """One arm among the visitors of one leaf, over all generations."""
+
+    arm: str
+    decisions: int
+    learned: int
+    """Decisions that have taught something, with what missing rewards count as."""
+    mean: float | None
+    lower: float | None
+    """The ends of an interval for the mean that holds at all times with probability 95%, if the
+    visitors of the leaf do not change."""
+    upper: float | None
+    probability: float | None
+    """The probability with which the policy chooses the arm next, floors not included; ``None`` if
+    that depends on more than the leaf."""
+
+
+class LeafView(msgspec.Struct, frozen=True):
+    """A segment of visitors; only those that had a visit are shown."""
+
+    leaf: str
+    """What its visitors have in common, such as ``device=ios, 30 <= age < 50``."""
+    decisions: int
+    arms: list[LeafArmView]
 
 
 class DeletionView(msgspec.Struct, frozen=True):

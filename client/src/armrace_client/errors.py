@@ -30,6 +30,18 @@ class InvalidParameter(ArmraceError, ValueError, status=422):
     """A parameter lies outside its limits or does not fit the others."""
 
 
+class BadFeature(ArmraceError, ValueError, status=422):
+    """A feature of a context has a value of the wrong type, or one that is no finite number."""
+
+
+class MissingFeature(ArmraceError, ValueError, status=422):
+    """A context lacks a feature that the schema declares."""
+
+
+class UnknownFeature(ArmraceError, ValueError, status=422):
+    """A context has a feature that the schema does not declare."""
+
+
 class UnknownName(ArmraceError, LookupError, status=404):
     """Nothing has this name."""
 

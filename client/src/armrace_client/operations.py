@@ -25,6 +25,8 @@ Scope = Literal["decide", "reward", "read", "admin"]
 Label = Annotated[str, Meta(min_length=1, max_length=200)]
 Labels = dict[str, str]
 """At most :data:`MOST_LABELS` of them, name and value each of at most :data:`LABEL_BYTES` bytes."""
+Context = dict[str, str | bool | int | float | None]
+"""What is known about a visitor: the value of each feature that the experiment declares."""
 
 MOST_IN_BATCH = 1000
 MOST_LABELS, LABEL_BYTES = 8, 64
@@ -141,6 +143,8 @@ class Decide(Operation[DecisionAnswer], frozen=True):
             long as it is open, so that a call can be repeated when no answer came.
         source: where the visit comes from, by which it can be taken back, rewarded or not.
         labels: up to 8 further attributes, such as publisher and campaign, for the same purpose.
+        context: what is known about the visitor, where the experiment declares features. For an
+            open decision of the same unit it is not looked at.
     """
 
     name: str
@@ -149,6 +153,7 @@ class Decide(Operation[DecisionAnswer], frozen=True):
     request: Label | None = None
     source: Label | None = None
     labels: Labels | None = None
+    context: Context | None = None
 
     def __post_init__(self) -> None:
         _set(self, "eligible", _listed("eligible", "arms", self.eligible))
@@ -166,10 +171,11 @@ class Visit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     request: Label | None = None
     source: Label | None = None
     labels: Labels | None = None
+    context: Context | None = None
 
     def of(self, name: str) -> Decide:
         """Return the operation that makes this decision alone."""
-        return Decide(name, self.eligible, self.unit, self.request, self.source, self.labels)
+        return Decide(name, **{each: getattr(self, each) for each in self.__struct_fields__})
 
 
 @_declared(
@@ -206,6 +212,7 @@ class RecordDecision(Operation[DecisionAnswer], frozen=True):
         request: an identifier of this call.
         source: where the visit comes from.
         labels: further attributes.
+        context: what is known about the visitor, where the experiment declares features.
     """
 
     name: str
@@ -214,6 +221,7 @@ class RecordDecision(Operation[DecisionAnswer], frozen=True):
     request: Label | None = None
     source: Label | None = None
     labels: Labels | None = None
+    context: Context | None = None
 
 
 @_declared(
@@ -460,6 +468,14 @@ class Create(Operation[answers.ExperimentView], frozen=True):
         quarantine: rewards of a suspicion above this are held until they are released.
         most_open: how many decisions may be open at once.
         seed: the seed of the decisions; by default a random one.
+        context: the features by which visitors are told apart, by name, each such as ``{"type":
+            "number", "low": 18, "high": 80}``, ``{"type": "boolean"}``, or ``{"type": "category"}``
+            with ``values`` or ``buckets``. They need a policy that takes contexts, and never
+            change.
+        leaves: the features that make segments: ``True`` for a category or a boolean, cut points in
+            increasing order for a number.
+        missing_feature: ``"refuse"`` a context that lacks a feature, or ``"bucket"``: to lack it
+            counts as a value.
     """
 
     name: Label
@@ -474,6 +490,9 @@ class Create(Operation[answers.ExperimentView], frozen=True):
     quarantine: float | None = None
     most_open: int = 1_000_000
     seed: int | None = None
+    context: dict[str, dict[str, Any]] | None = None
+    leaves: dict[str, bool | list[float]] | None = None
+    missing_feature: Literal["refuse", "bucket"] = "refuse"
 
     def __post_init__(self) -> None:
         _set(self, "arms", _listed("arms", "names", self.arms))

@@ -30,6 +30,7 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
     Ticket,
+    Visitor,
     assign,
     choose,
     distribution,
@@ -38,6 +39,7 @@ from armrace.kernels.generics import (
     learn,
     pass_round,
 )
+from armrace.kernels.leaves import Leaves, make_leaves, row_of
 
 _FIRST_MARK = 8
 _MARKS_A_DOUBLING = 4
@@ -73,8 +75,30 @@ class Watched(NamedTuple):
     """Named as snapshots have it."""
 
 
-def watch_unchecked(state: Any, arms: int, horizon: int) -> Watched:
-    """Wrap a policy's state, so that its rewards are recorded from now on."""
+def watch_unchecked(state: Any, arms: int, horizon: int) -> Any:
+    """Wrap a policy's state, so that its rewards are recorded from now on.
+
+    Those of a policy that plays each leaf apart are recorded apart: the state of each leaf is
+    wrapped, and the arrays of the state are copied.
+    """
+    if isinstance(state, Leaves) and state.leaf_count > 1:
+        return make_leaves(_watched(row_of(state.stack, 0), arms, horizon), state.leaf_count)
+    return _watched(state, arms, horizon)
+
+
+def has_trail_of_leaves(state: Any) -> bool:
+    """Whether the rewards of each leaf are recorded apart."""
+    return isinstance(state, Leaves) and isinstance(state.stack, Watched)
+
+
+def unwatched(state: Any) -> Any:
+    """Return the policy's own state, of one that may be wrapped."""
+    if has_trail_of_leaves(state):
+        return Leaves(state.stack.inner, state.leaf_count)
+    return state.inner if isinstance(state, Watched) else state
+
+
+def _watched(state: Any, arms: int, horizon: int) -> Watched:
     marks = _mark_pulls(horizon)
     marked = (arms, marks.size)
     return Watched(
@@ -103,9 +127,9 @@ def _mark_pulls(horizon: int) -> npt.NDArray[np.int64]:
 
 
 @implement(assign, Watched)
-def watched_assign(state: Watched, ticket: Ticket) -> Ticket:
+def watched_assign(state: Watched, ticket: Ticket, context: Visitor = None) -> Ticket:
     state.rounds[0] += 1
-    completed = assign(state.inner, ticket)
+    completed = assign(state.inner, ticket, context)
     arm = ticket.arm
     outstanding = state.assigned[arm] - state.pulls[arm]
     record_play(state.waves, arm, outstanding, state.pulls[arm], state.sums[arm])
@@ -119,8 +143,8 @@ def watched_pass_round(state: Watched) -> None:
 
 
 @implement(learn, Watched)
-def watched_learn(state: Watched, ticket: Ticket, reward: float) -> None:
-    learn(state.inner, ticket, reward)
+def watched_learn(state: Watched, ticket: Ticket, reward: float, context: Visitor = None) -> None:
+    learn(state.inner, ticket, reward, context)
     arm = ticket.arm
     record_reward(state.waves, arm, state.pulls[arm], state.sums[arm], reward)
     pulls, total = state.pulls[arm] + 1, state.sums[arm] + reward

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from armrace.audit.audit_trail import Watched, watch_unchecked
+from armrace.audit.audit_trail import Watched, has_trail_of_leaves, watch_unchecked
 from armrace.audit.changes import examine_time
 from armrace.audit.findings import Alarm, Audit, Finding
 from armrace.audit.layers import examine_layers, failed_layers, race_in
 from armrace.audit.pairs import Screen
 from armrace.errors import InvalidParameter
+from armrace.kernels.leaves import row_of
 from armrace.limits import Limits, check_number
 from armrace.policies.races.race import Race
 from armrace.specification import MAXIMAL_HORIZON, is_list
@@ -27,16 +28,27 @@ LEVEL = Limits("chance that an audit is wrong", 1e-300, 1, high_open=True)
 """The level is divided among many tests; below this, some of them would get 0."""
 
 
+def unfit_for_audit(policy: str) -> InvalidParameter:
+    """Return the refusal to audit a policy that tells visitors apart within leaves."""
+    return InvalidParameter(
+        f"{policy} cannot be audited where visitors differ: it shows an arm to other visitors as "
+        "it learns, so that honest rewards of the arm change; leaf-barrier, which plays each leaf "
+        "apart, can be audited if leaves are declared."
+    )
+
+
 class Screens(NamedTuple):
     """What audits of one learner keep for the next."""
 
     layers: Screen
     time: Screen
+    leaves: dict[int, Screens]
+    """Those of each leaf, where each has a trail of its own."""
 
     @classmethod
     def fresh(cls) -> Screens:
         """Return screens of a learner that was not audited yet."""
-        return cls(Screen(), Screen())
+        return cls(Screen(), Screen(), {})
 
 
 def audit(state: Any, level: float = 0.05, arms: Sequence[str | int] | None = None) -> Audit:
@@ -64,6 +76,8 @@ def audit_state(
 ) -> Audit:
     """As :func:`audit` for a state, with what earlier audits of the same learner have kept."""
     check_number("level", level, LEVEL)
+    if has_trail_of_leaves(state):
+        return _named(_examine_leaves(state, float(level), screens), arms)
     race, watched = race_in(state), state if isinstance(state, Watched) else None
     if race is None and watched is None:
         raise InvalidParameter(
@@ -109,6 +123,39 @@ def _examine(race: Race | None, watched: Watched | None, level: float, screens: 
     )
 
 
+def _examine_leaves(state: Any, level: float, screens: Screens) -> Audit:
+    """Audit each leaf with an equal share of the level.
+
+    Within a leaf, who is shown an arm does not depend on the visitor. A leaf without rewards has
+    its share as well: which have some depends on the visitors. Certificates of leaves add up, since
+    every round is in one of them.
+    """
+    findings: list[Audit] = []
+    for leaf in range(state.leaf_count):
+        watched = row_of(state.stack, leaf)
+        if watched.pulls.any():
+            kept = screens.leaves.setdefault(leaf, Screens.fresh())
+            with np.errstate(all="ignore"):
+                found = _examine(None, watched, level / state.leaf_count, kept)
+            alarms = [
+                msgspec.structs.replace(each, leaf=leaf, chance=each.chance * state.leaf_count)
+                for each in found.alarms
+            ]
+            findings.append(msgspec.structs.replace(found, alarms=alarms))
+    by_arm = np.zeros(state.stack.pulls.shape[1])
+    for found in findings:
+        by_arm += found.arm_certificates
+    return Audit(
+        level=level,
+        rounds=int(state.stack.rounds.sum()),
+        arms=list(range(by_arm.size)),
+        alarms=sorted((a for found in findings for a in found.alarms), key=lambda a: a.chance),
+        certificate=sum(found.certificate for found in findings),
+        arm_certificates=by_arm.tolist(),
+        looked_at=["time"],
+    )
+
+
 def _named(found: Audit, arms: Sequence[str | int] | None) -> Audit:
     """Return the audit with the arms' names instead of their indices."""
     if arms is None:
@@ -134,7 +181,7 @@ _ARMS = Limits("arms", 1)
 _HORIZON = Limits("decisions", 1, MAXIMAL_HORIZON)
 
 
-def watch(state: Any, arms: int, horizon: int) -> Watched:
+def watch(state: Any, arms: int, horizon: int) -> Any:
     """Wrap a policy's state so that its rewards are recorded for audits.
 
     A number of arms that cannot be the state's is refused: that of a race is known, and the state

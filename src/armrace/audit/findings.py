@@ -45,7 +45,7 @@ def _describe_disagreement(alarm: Alarm) -> str:
 def _describe_change(alarm: Alarm) -> str:
     (mean, other), (pulls, later) = alarm.means or (0.0, 0.0), alarm.pulls or (0, 0)
     return (
-        f"Feedback on arm {alarm.arm} went {alarm.direction} around round "
+        f"Feedback on arm {alarm.arm}{_place(alarm)} went {alarm.direction} around round "
         f"{count(alarm.since or 0)}: it paid {figure(mean)} in the {count(pulls)} plays before and "
         f"{figure(other)} in the {count(later)} plays up to round {count(alarm.until or 0)}. One "
         f"of the two stretches was corrupted, {MOVED}. {_odds(alarm.chance)}"
@@ -55,9 +55,9 @@ def _describe_change(alarm: Alarm) -> str:
 def _describe_waves(alarm: Alarm) -> str:
     mean, other = alarm.means or (0.0, 0.0)
     return (
-        f"Feedback on arm {alarm.arm} comes in waves: it pays {figure(mean)} after it has paid "
-        f"less than usual and {figure(other)} after it has paid more. Some of it was corrupted, in "
-        f"bursts, {MOVED}, more than once. {_odds(alarm.chance)}"
+        f"Feedback on arm {alarm.arm}{_place(alarm)} comes in waves: it pays {figure(mean)} "
+        f"after it has paid less than usual and {figure(other)} after it has paid more. Some of it "
+        f"was corrupted, in bursts, {MOVED}, more than once. {_odds(alarm.chance)}"
     )
 
 
@@ -73,6 +73,14 @@ _DESCRIPTIONS = {
     "waves": _describe_waves,
     "failed-layer": _describe_failed_layer,
 }
+
+
+def _place(alarm: Alarm) -> str:
+    """Say of which visitors an alarm is; its rounds are then the decisions for these."""
+    if alarm.leaf is None:
+        return ""
+    named = isinstance(alarm.leaf, str)
+    return f", for visitors with {alarm.leaf}," if named else f", in leaf {alarm.leaf},"
 
 
 def _odds(chance: float) -> str:
@@ -147,6 +155,8 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: AlarmKind
     arm: str | int | None = None
+    leaf: str | int | None = None
+    """The leaf of the visitors, where each leaf is audited apart; its rounds are counted there."""
     layers: tuple[int, ...] = ()
     """The two layers that disagree, the faster first; or the slowest that has failed."""
     direction: Direction | None = None

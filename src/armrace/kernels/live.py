@@ -36,7 +36,10 @@ from armrace.kernels.event_log import (
 )
 from armrace.kernels.generics import (
     NO_ARM,
+    NO_FEATURES,
     NO_LAYER,
+    Context,
+    ContextShape,
     Ticket,
     Visitor,
     assign,
@@ -59,6 +62,19 @@ DECISIONS, REWARDS, SETTLED = 0, 1, 2
 first bit of ``rewarded`` stands for. All earlier decisions have had their reward."""
 
 
+class Present(NamedTuple):
+    """The visitor of the next call, whom policies that do not take contexts never look at."""
+
+    vector: npt.NDArray[np.float64]
+    leaf: npt.NDArray[np.int64]
+    """One number."""
+
+
+def make_present(shape: ContextShape = NO_FEATURES) -> Present:
+    """Make room for visitors whose contexts have a shape."""
+    return Present(np.ones(shape.dimension), np.zeros(1, dtype=np.int64))
+
+
 class Live(NamedTuple):
     """A policy's state, the stream it decides with, and which decisions have had a reward."""
 
@@ -73,6 +89,7 @@ class Live(NamedTuple):
     """One record of type :data:`DECISION`, which Python and compiled code write for each other: the
     decision that a call is about, or the one that it has made."""
     log: EventArrays
+    present: Present
 
 
 _LEAST_PROBABILITY, _LARGEST_PROBABILITY = 1e-100, 1.0 + 1e-9
@@ -83,6 +100,11 @@ these limits their sums stay finite, even if every ticket is forged."""
 
 class BadTicket(Exception):
     """A policy has drawn what it cannot have drawn; the arguments are those of the ticket."""
+
+
+@inlined
+def _context(live: Live) -> Context:
+    return Context(live.present.vector, live.present.leaf[0])
 
 
 @inlined
@@ -104,7 +126,7 @@ def assign_next(live: Live, ticket: Ticket) -> Ticket:
     if teaches_nothing(ticket):
         pass_round(live.policy)
     else:
-        completed = fitting(assign(live.policy, ticket), *_shape(live))
+        completed = fitting(assign(live.policy, ticket, _context(live)), *_shape(live))
     add_decision(live.log, number, tell(live.stream), completed)
     return completed
 
@@ -209,7 +231,8 @@ def _shape(live: Live) -> tuple[int, int, bool]:
 @inlined
 def choose_next(live: Live, eligible: Any) -> Ticket:
     """Let the policy choose an arm, and refuse one that it cannot have chosen."""
-    return fitting(choose(live.policy, live.stream, eligible), *_shape(live))
+    chosen = choose(live.policy, live.stream, eligible, _context(live))
+    return fitting(chosen, *_shape(live))
 
 
 @inlined
@@ -250,7 +273,7 @@ def learn_reward(live: Live, number: int, ticket: Ticket, reward: float) -> int:
     status = _settle(live, number, ticket)
     if status == TAKEN:
         if not teaches_nothing(ticket):
-            learn(live.policy, ticket, reward)
+            learn(live.policy, ticket, reward, _context(live))
         add_event(live.log, LEARNED_EVENT, number, reward)
     return status
 
@@ -334,7 +357,7 @@ def live_entries(code: str) -> LiveCalls:
 
     @entry(code, holds_lock=True)
     def live_distribution(live: Live, out: npt.NDArray[np.float64]) -> None:
-        distribution(live.policy, out)
+        distribution(live.policy, out, _context(live))
         check_weights(out)
 
     decide_many, learn_many = _batch_entries(code)

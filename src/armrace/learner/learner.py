@@ -11,15 +11,23 @@ from typing import Any
 import numpy as np
 
 from armrace.audit import Audit, watch
-from armrace.audit.auditing import Screens, audit_state
+from armrace.audit.audit_trail import has_trail_of_leaves, unwatched
+from armrace.audit.auditing import Screens, audit_state, unfit_for_audit
 from armrace.audit.layers import race_in
 from armrace.errors import ArmraceError, DamagedFile, InvalidParameter
 from armrace.kernels.compiling import is_stored
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.event_log import DECISION, PACKED
 from armrace.kernels.fingerprints import fingerprint
-from armrace.kernels.generics import Ticket, is_restrictable
-from armrace.kernels.live import SETTLED, live_entries
+from armrace.kernels.generics import (
+    NO_FEATURES,
+    Context,
+    ContextShape,
+    Ticket,
+    Visitor,
+    is_restrictable,
+)
+from armrace.kernels.live import SETTLED, Present, live_entries
 from armrace.kernels.states import raw_arrays
 from armrace.kernels.streams import tell
 from armrace.learner.arguments import (
@@ -56,6 +64,8 @@ class Learner(Replayable, NotebookView):
         watch: whether to record what :meth:`audit` needs; this changes no decision.
         log: whether to keep the events, some 120 bytes for a decision with its reward; without
             them, rewards are learned by :meth:`learn` and not by :meth:`apply`.
+        shape: how large the contexts of decisions are; then every decision and every reward takes
+            one, and no log is kept, since events have none.
 
     Raises:
         ArmraceError: an argument is refused; the message names it, its limits and its value.
@@ -77,7 +87,10 @@ class Learner(Replayable, NotebookView):
         seed: int = 0,
         watch: bool = True,
         log: bool = True,
+        shape: ContextShape = NO_FEATURES,
     ) -> None:
+        if log and shape != NO_FEATURES:
+            raise InvalidParameter("a learner with contexts keeps no log; give log=False.")
         super().__init__(
             arms=check_arms(arms),
             horizon=check_horizon(horizon),
@@ -85,6 +98,7 @@ class Learner(Replayable, NotebookView):
             watch=check_flag("watch", watch),
             log=check_flag("log", log),
             policy=POLICIES.make(policy),
+            shape=shape,
         )
         self._screens = Screens.fresh()
         self._is_copy = False
@@ -104,17 +118,21 @@ class Learner(Replayable, NotebookView):
         """
         return self.draw(eligible)[0]
 
-    def draw(self, eligible: Iterable[str | int] | None = None) -> tuple[Ticket, int]:
+    def draw(
+        self, eligible: Iterable[str | int] | None = None, context: Visitor = None
+    ) -> tuple[Ticket, int]:
         """Draw an arm as :meth:`choose` does.
 
         Args:
             eligible: the arms that may be chosen; by default all.
+            context: what is known about the visitor.
 
         Returns:
             The ticket, and how many random numbers have been taken by then.
         """
         places = self._places(eligible)
         with self._lock:
+            self._meet(context)
             values = self._choose(places)
         # tuple.__new__ is what Ticket calls, without its Python function
         ticket = self._drawn = _new(Ticket, values[1:])
@@ -147,17 +165,21 @@ class Learner(Replayable, NotebookView):
             self._calls.choose_among(self._current.handle, mask)
         return PACKED.unpack(self._exchanged)[1:]
 
-    def decide(self, eligible: Iterable[str | int] | None = None) -> Decision:
+    def decide(
+        self, eligible: Iterable[str | int] | None = None, context: Visitor = None
+    ) -> Decision:
         """Choose an arm and count the decision.
 
         Args:
             eligible: the arms that may be chosen; by default all.
+            context: what is known about the visitor.
 
         Returns:
             The decision: the arm to play, and what :meth:`learn` needs with the reward.
         """
         places = None if eligible is None and not self._current.away else self._places(eligible)
         with self._lock:
+            self._meet(context)
             if places is not None:
                 return self._assign(self._choose(places)[1:])
             while not self._calls.decide(self._current.handle):
@@ -173,6 +195,7 @@ class Learner(Replayable, NotebookView):
         records = np.zeros(check_count(count), dtype=DECISION)
         places = self._places(None)
         with self._lock:
+            self._meet(None)
             if places is not None:
                 for place in range(records.size):
                     number, _, ticket = self._assign(self._choose(places)[1:])
@@ -216,20 +239,38 @@ class Learner(Replayable, NotebookView):
 
     # --- inspecting -----------------------------------------------------------------------
 
-    def distribution(self) -> dict[str | int, float]:
-        """The probability with which the next decision will choose each arm."""
-        with self._lock:
-            return dict(zip(self.arms, self._weights().tolist(), strict=True))
+    def distribution(self, context: Visitor = None) -> dict[str | int, float]:
+        """The probability with which the next decision will choose each arm.
 
-    def weights(self) -> np.ndarray:
-        """The probabilities of :meth:`distribution`, in the order of the arms."""
+        Args:
+            context: what is known about the visitor.
+        """
+        return dict(zip(self.arms, self.weights(context).tolist(), strict=True))
+
+    def weights(self, context: Visitor = None) -> np.ndarray:
+        """The probabilities of :meth:`distribution`, in the order of the arms.
+
+        Args:
+            context: what is known about the visitor.
+        """
         with self._lock:
+            self._meet(context)
             return self._weights()
 
     def inspect(self) -> ArmViews:
         """Return each layer's view of each arm: pulls, mean, interval, active or deleted."""
         with self._lock:
             return ArmViews(self.policy.inspect(self._state), self.arms)
+
+    def coefficients(self) -> np.ndarray | None:
+        """Return what each arm (row) is predicted to pay for each coordinate of a vector."""
+        with self._lock:
+            found = self.policy.coefficients(self._state)
+            return None if found is None else found.copy()
+
+    def experts(self) -> tuple[list[str], np.ndarray] | None:
+        """Return the experts that learn, and the weights of these and of each arm as experts."""
+        return self.policy.experts(self._state)
 
     def tolerated(self) -> list[float]:
         """Return the corruption that each layer tolerates; nothing if there are no layers."""
@@ -247,6 +288,11 @@ class Learner(Replayable, NotebookView):
             deleted = zip(*np.nonzero(when != NEVER), strict=True)
             return [(int(i), int(j), int(when[i, j]), int(by[i, j])) for i, j in deleted]
 
+    @property
+    def has_trail_of_leaves(self) -> bool:
+        """Whether the rewards of each leaf are recorded apart, for audits."""
+        return has_trail_of_leaves(self._live.policy)
+
     def audit(self, level: float = 0.05) -> Audit:
         """Look for traces of corruption, or of moved means, in the feedback so far.
 
@@ -257,6 +303,8 @@ class Learner(Replayable, NotebookView):
         Returns:
             The alarms and certificates.
         """
+        if not (self._is_alike or self.has_trail_of_leaves):
+            raise unfit_for_audit(self.policy.tag())
         with self._lock:
             # Decisions need not wait for the audit, and nobody decides with a copy.
             live, arms = self._live.policy, self.arms
@@ -272,9 +320,10 @@ class Learner(Replayable, NotebookView):
             still, live = object.__new__(type(self)), self._live
             vars(still).update(vars(self), _lock=threading.Lock(), _is_copy=True)
             kept = self._copied(live.policy)
-            state = kept.inner if self.watch else kept
-            copied = live._replace(policy=kept, counters=live.counters.copy())
-            still._swap_in(copied, self.arms, state, self._away)
+            # Not shared: others ask for the weights of other visitors meanwhile.
+            present = Present(live.present.vector.copy(), live.present.leaf.copy())
+            copied = live._replace(policy=kept, counters=live.counters.copy(), present=present)
+            still._swap_in(copied, self.arms, unwatched(kept), self._away)
         weakref.finalize(still, self._spares.append, (live.policy, kept)).atexit = False
         return still
 
@@ -329,6 +378,7 @@ class Learner(Replayable, NotebookView):
         policy: Policy | None = None,
         key: bytes | None = None,
         log: bool = True,
+        shape: ContextShape = NO_FEATURES,
     ) -> Learner:
         """Return a learner that continues exactly like the one that was saved.
 
@@ -338,6 +388,7 @@ class Learner(Replayable, NotebookView):
                 that was saved, with its parameters.
             key: the secret with which the snapshot was sealed, if any.
             log: whether to keep a log from now on.
+            shape: how large contexts are, as it was when the learner was made.
 
         Returns:
             The learner.
@@ -349,7 +400,7 @@ class Learner(Replayable, NotebookView):
         snapshot = Snapshot.read(data, key)
         made_with = snapshot.arms, snapshot.horizon, snapshot.seed, snapshot.watch
         try:
-            learner = cls(policy or snapshot.policy, *made_with, check_flag("log", log))
+            learner = cls(policy or snapshot.policy, *made_with, check_flag("log", log), shape)
         except InvalidParameter as error:
             raise DamagedFile(f"the snapshot describes no learner: {error}") from None
         if not _is_saved_as(learner.policy, snapshot.policy):
@@ -359,13 +410,14 @@ class Learner(Replayable, NotebookView):
         return learner
 
     def __copy__(self) -> Learner:
-        return type(self).restore(self.snapshot(), self.policy, log=self._keeps_log)
+        return type(self).restore(self.snapshot(), self.policy, None, self._keeps_log, self.shape)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Learner:
         return self.__copy__()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore_copy, (self.snapshot().to_bytes(), self.policy, self._keeps_log)
+        data = self.snapshot().to_bytes()
+        return _restore_copy, (data, self.policy, self._keeps_log, self.shape)
 
 
 def _is_saved_as(policy: Policy, saved: Mapping[str, Any]) -> bool:
@@ -384,8 +436,8 @@ def _agrees(given: Any, saved: Any) -> bool:
     return bool(given == saved)
 
 
-def _restore_copy(data: bytes, policy: Policy, log: bool) -> Learner:
-    return Learner.restore(data, policy, log=log)
+def _restore_copy(data: bytes, policy: Policy, log: bool, shape: ContextShape) -> Learner:
+    return Learner.restore(data, policy, None, log, shape)
 
 
 class ArmViews(list[ArmView], NotebookView):
@@ -399,11 +451,14 @@ class ArmViews(list[ArmView], NotebookView):
 
 def compile_learner(learner: Learner, batches: bool = True) -> None:
     """Compile, or load, what a learner calls, by calling it once."""
-    learner.distribution()
-    learner.learn(learner.decide(), 1.0)
-    learner.drop(learner.assign(learner.choose()))
+    context = None
+    if learner.shape != NO_FEATURES:
+        context = Context(np.full(learner.shape.dimension, learner.shape.dimension**-0.5), 0)
+    learner.distribution(context)
+    learner.learn(learner.decide(None, context), 1.0, context)
+    learner.drop(learner.recount(learner.draw(None, context)[0], False, context))
     if is_restrictable(learner.policy.start(len(learner.arms), learner.horizon)):
-        learner.choose(eligible=learner.arms[:1])
+        learner.draw(learner.arms[:1], context)
     if batches:
         learner.learn_many(learner.decide_many(1), [1.0])
 

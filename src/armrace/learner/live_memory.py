@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from armrace.audit import watch as put_under_watch
-from armrace.errors import BrokenPolicy, DamagedFile, ForeignTicket
+from armrace.audit.audit_trail import unwatched
+from armrace.errors import BrokenPolicy, DamagedFile, ForeignTicket, InvalidParameter
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.event_log import (
     ADDED_EVENT,
@@ -25,7 +26,7 @@ from armrace.kernels.event_log import (
     ticket_of,
 )
 from armrace.kernels.fingerprints import fingerprint, is_users
-from armrace.kernels.generics import NO_ARM, Ticket
+from armrace.kernels.generics import NO_ARM, NO_FEATURES, Context, ContextShape, Ticket, Visitor
 from armrace.kernels.handles import Handle
 from armrace.kernels.live import (
     DECISIONS,
@@ -35,6 +36,7 @@ from armrace.kernels.live import (
     Live,
     LiveCalls,
     make_live_calls,
+    make_present,
 )
 from armrace.kernels.states import grow_state, unsafe_array
 from armrace.kernels.streams import seek
@@ -74,8 +76,12 @@ class LiveMemory:
         seed: int,
         watch: bool,
         log: bool,
+        shape: ContextShape = NO_FEATURES,
     ) -> None:
         self.policy = policy
+        self.shape = shape
+        self._is_alike = shape == NO_FEATURES
+        """Whether decisions have no contexts."""
         self.horizon = horizon
         self.seed = seed
         self.watch = watch
@@ -98,6 +104,7 @@ class LiveMemory:
             shape=self._shape(len(arms)),
             exchanged=exchanged,
             log=make_log(_FIRST_ROOM if log else 0),
+            present=make_present(shape),
         )
         self._swap_in(live, arms, state, {})
         code = fingerprint(implementations(kept))
@@ -119,8 +126,33 @@ class LiveMemory:
 
     def _start(self, arms: int) -> tuple[Any, Any]:
         """Make a fresh state for a number of arms, with an audit trail if ``watch`` is set."""
-        state = self.policy.start(arms, self.horizon)
-        return state, put_under_watch(state, arms, self.horizon) if self.watch else state
+        state = self.policy.start_with(arms, self.horizon, self.shape)
+        kept = put_under_watch(state, arms, self.horizon) if self.watch else state
+        return unwatched(kept), kept
+
+    def _meet(self, context: Visitor) -> None:
+        """Have the next calls see a visitor; the caller has the lock.
+
+        Compiled code does not check what is written here.
+        """
+        if context is None and self._is_alike:
+            return
+        present = self._live.present
+        fits = context is not None and (
+            context.vector.shape == present.vector.shape and 0 <= context.leaf < self.shape.leaves
+        )
+        if context is None or not fits:
+            raise InvalidParameter(
+                f"context must have {self.shape.dimension} coordinates and a leaf below "
+                f"{self.shape.leaves}; got {context}."
+            )
+        present.vector[:] = context.vector
+        present.leaf[0] = context.leaf
+
+    @property
+    def _visitor(self) -> Context:
+        present = self._live.present
+        return Context(present.vector, int(present.leaf[0]))
 
     def _shape(self, arms: int) -> np.ndarray:
         layers = self.policy.layer_count(arms, self.horizon)

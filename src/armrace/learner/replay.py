@@ -11,7 +11,14 @@ import numpy as np
 
 from armrace.errors import ForeignTicket, InvalidParameter
 from armrace.kernels.event_log import PACKED
-from armrace.kernels.generics import NO_ARM, NO_LAYER, Ticket, choose, distribution_among
+from armrace.kernels.generics import (
+    NO_ARM,
+    NO_LAYER,
+    Ticket,
+    Visitor,
+    choose,
+    distribution_among,
+)
 from armrace.kernels.live import REPEATED, TAKEN, UNKNOWN
 from armrace.kernels.streams import seek, tell
 from armrace.learner.arguments import (
@@ -112,7 +119,7 @@ class Replayable(LiveMemory):
         with self._lock:
             return self._assign(ticket)
 
-    def recount(self, ticket: Ticket, replays: bool = True) -> Decision:
+    def recount(self, ticket: Ticket, replays: bool = True, context: Visitor = None) -> Decision:
         """Count a decision whose ticket was drawn here, or read from a log that was verified.
 
         A log may be replayed without some of its decisions, and this learner may then give the arm
@@ -123,8 +130,10 @@ class Replayable(LiveMemory):
         Args:
             ticket: the ticket, which is not checked: that would take longer than the call.
             replays: whether the ticket may be one of a log that is replayed.
+            context: what was known about the visitor.
         """
         with self._lock:
+            self._meet(context)
             if replays and ticket is not self._drawn and self.weighs:
                 own = self._own_probability(ticket.arm)
                 if own > ticket.probability * _ABOVE:
@@ -184,12 +193,13 @@ class Replayable(LiveMemory):
         plain = check_decision(decision, self._current.arms)
         return plain.number, plain.ticket
 
-    def learn(self, decision: Decision, reward: float) -> None:
+    def learn(self, decision: Decision, reward: float, context: Visitor = None) -> None:
         """Learn the reward of a decision.
 
         Args:
             decision: a decision of this learner that has had no reward yet.
             reward: a number in [0, 1].
+            context: what was known about the visitor at the decision.
 
         Raises:
             ForeignTicket: the decision was not made here, or has had its reward.
@@ -200,6 +210,7 @@ class Replayable(LiveMemory):
             reward = check_reward(reward)
         try:
             with self._lock:
+                self._meet(context)
                 _pack_into(self._exchanged, 0, number, 0, *ticket)
                 status = self._calls.learn(self._current.handle, reward)
         except struct.error:  # an integer of more than 64 bits
@@ -300,10 +311,11 @@ class Replayable(LiveMemory):
         present = np.ones(len(self.arms), dtype=np.bool_)
         present[list(self._away)] = False
         if not self.policy.exact_tickets:
-            distribution_among(self._state, present, out)
+            distribution_among(self._state, present, out, self._visitor)
         elif not self.policy.draws_by_weights:
             # An index: the one arm that it would choose, whatever the random numbers.
-            out[choose(self._state, stream_for(0, Purpose.LEARNER, 0), present).arm] = 1.0
+            stream = stream_for(0, Purpose.LEARNER, 0)
+            out[choose(self._state, stream, present, self._visitor).arm] = 1.0
         else:
             self._calls.distribution(self._current.handle, out)
             out = np.where(present, out, 0.0) / out[present].sum()

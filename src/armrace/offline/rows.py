@@ -11,7 +11,8 @@ import msgspec
 import numpy as np
 import polars as pl
 
-from armrace.contexts import LONGEST_TEXT, BadFeature, Boolean, Category, Number, Schema
+from armrace.contexts import LONGEST_TEXT, Boolean, Category, Number, Schema
+from armrace.errors import BadFeature
 from armrace.formatting import count, percent
 from armrace.offline.readers import FEATURE, Piece
 

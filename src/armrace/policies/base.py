@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from armrace.kernels.generics import ContextShape
 from armrace.specification import Specification
@@ -134,6 +136,24 @@ class Policy(Specification, frozen=True):
             corruption: the most that an attack spends, as the paper counts it.
         """
         return self.guarantee(gaps_of(means), horizon, corruption)
+
+    def coefficients(self, state: Any) -> npt.NDArray[np.float64] | None:
+        """Return for each arm (row) what it is predicted to pay for each coordinate of a vector.
+
+        Args:
+            state: a state that :meth:`start` has returned.
+        """
+        return None
+
+    def experts(self, state: Any) -> tuple[list[str], npt.NDArray[np.float64]] | None:
+        """Return the experts that learn, and the weight of each at the latest decision.
+
+        The weights of single arms follow those of the experts that are named.
+
+        Args:
+            state: a state that :meth:`start` has returned.
+        """
+        return None
 
     def inspect(self, state: Any) -> Sequence[ArmView]:
         """Return a view of each layer and arm; an empty one if the state cannot be inspected.

@@ -40,6 +40,7 @@ _FIRST_SPREAD = 0.25
 """The mean squared error of predictions counts as if one error of 1/2 had been seen."""
 _LINEAR, _OPTIMISTIC, _LEAF = 0, 1, 2
 """Positions of the experts that learn. Those of single arms come last, since arms are added."""
+_NAMES = ("linear", "linear-ucb", "leaves")
 _LEAST_PROBABILITY = 1e-200
 
 
@@ -187,6 +188,13 @@ class ExpertBarrier(CountingPolicy, frozen=True, tag="expert-barrier"):
             leaves=make_leaves(inside, shape.leaves),
             scratch=make_advice(experts, arms, shape.dimension),
         )
+
+    def coefficients(self, state: ExpertBarrierState) -> Floats:
+        return state.ridge.weights
+
+    def experts(self, state: ExpertBarrierState) -> tuple[list[str], Floats]:
+        weights = state.mixture.weights
+        return [*_NAMES[: weights.size - state.counts.pulls.size]], weights
 
 
 @inlined

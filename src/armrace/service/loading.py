@@ -119,7 +119,8 @@ def check_there(transaction: Transaction, log: int) -> None:
 def compile_policy(settings: Settings) -> None:
     """Compile, or load, what every experiment of these settings calls."""
     horizon = settings.horizon or FIRST_HORIZON
-    compile_learner(Learner(settings.make_policy(), 2, horizon, log=False), batches=False)
+    learner = Learner(settings.make_policy(), 2, horizon, log=False, shape=settings.shape)
+    compile_learner(learner, batches=False)
 
 
 class Replayed(NamedTuple):

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.audit import Audit, audit
-from armrace.audit.audit_trail import watch_unchecked
+from armrace.audit.audit_trail import has_trail_of_leaves, unwatched, watch_unchecked
+from armrace.audit.auditing import unfit_for_audit
 from armrace.errors import BrokenPolicy, InvalidParameter
 from armrace.kernels import engine
 from armrace.kernels.crowds import Crowd, crowd_shape
@@ -112,18 +113,16 @@ def make_parts(
     arms = law.kind.size
     layers = policy.layer_count(arms, horizon)
     crowd = experiment.environment.crowd()
-    if crowd is not None and policy.takes_contexts and experiment.audit is not None:
-        raise InvalidParameter(
-            f"{policy.tag()} cannot be audited where visitors differ, since an audit compares "
-            "rewards of an arm whoever the visitor was; leave out the audit."
-        )
     shape = None if crowd is None else crowd_shape(crowd)
-    own, adversary = policy.start_with(arms, horizon, shape), experiment.adversary.start(setting)
-    state = own if experiment.audit is None else watch_unchecked(own, arms, horizon)
+    state, adversary = policy.start_with(arms, horizon, shape), experiment.adversary.start(setting)
+    if experiment.audit is not None:
+        state = watch_unchecked(state, arms, horizon)
+        if crowd is not None and policy.takes_contexts and not has_trail_of_leaves(state):
+            raise unfit_for_audit(policy.tag())
     return Parts(
         name=policy.tag(),
         policy=state,
-        policy_state=own,
+        policy_state=unwatched(state),
         adversary=adversary,
         law=law,
         learner_stream=stream_for(experiment.seed, Purpose.LEARNER, replication),

@@ -58,6 +58,10 @@ class LinearPolicy(CountingPolicy, frozen=True):
     def inspect(self, state: Any) -> Sequence[ArmView]:
         return super().inspect(state.models)
 
+    def coefficients(self, state: Any) -> Floats:
+        found: Floats = state.models.ridge.weights
+        return found
+
 
 @inlined
 def width(models: LinearModels, arm: int, context: Visitor) -> float:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from armrace.contexts import Code
 from armrace.errors import DamagedFile
 from armrace.kernels.generics import Ticket
 from armrace.service.log.chain import LogRecord
@@ -68,6 +69,19 @@ class Decided(_Event, frozen=True, tag=1, gc=False):
     """The record that granted the lease under which the arm was drawn; 0 if there is none."""
     draw: int = 0
     """The number of the draw under the lease."""
+
+
+class DecidedIn(Decided, frozen=True, tag=13, gc=False):
+    """A decision was made for a visitor whose features are known."""
+
+    code: Code = Code(b"", 0)
+    """The encoded features; the log holds no others."""
+
+
+def decided(code: Code | None, *members: Any) -> Decided:
+    """Return the event of a decision, in a context if there is one."""
+    made = Decided(*members)
+    return made if code is None else DecidedIn(**msgspec.structs.asdict(made), code=code)
 
 
 class Rewarded(_Event, frozen=True, tag=2, gc=False):
@@ -172,7 +186,7 @@ class Deleted(_Event, frozen=True, tag=12, gc=False):
 _Action = (
     Created | Ruled | HoldChanged | ArmCreated | ArmChanged | PhaseChanged | StartedAfresh | Deleted
 )
-Event = Decided | Rewarded | Ticked | Contradicted | LeaseGranted | _Action
+Event = Decided | DecidedIn | Rewarded | Ticked | Contradicted | LeaseGranted | _Action
 
 encode = msgspec.msgpack.Encoder().encode
 """Write an event as bytes."""

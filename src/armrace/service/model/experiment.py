@@ -17,9 +17,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from copy import copy
+from typing import Any
 
 import msgspec
 
+from armrace.contexts import Code
 from armrace.errors import DamagedFile, InvalidParameter
 from armrace.kernels.generics import is_restrictable
 from armrace.service.log.chain import BEGINNING, Head, LogRecord, head_of
@@ -68,6 +70,7 @@ class _Data(msgspec.Struct, frozen=True, array_like=True):
     holds: list[StandingHold]
     history: History
     sources: Sources
+    leaves: dict[int, list[ArmTotals]] = {}
 
 
 class ExperimentState:
@@ -93,6 +96,8 @@ class ExperimentState:
         self.leases: dict[int, LeaseState] = {}
         self.holds = Holds(self.settings.quarantine)
         self.totals = Totals([ArmTotals() for _ in self.arms])
+        self.leaves: dict[int, Totals] = {}
+        """What was counted in each leaf that had a visitor."""
         self.history = History(event.time, due=event.time + FIRST_BUCKET)
         self.sources = Sources()
         horizon = self.settings.horizon or FIRST_HORIZON
@@ -110,6 +115,8 @@ class ExperimentState:
         self.missing = self.settings.missing_steps()
         """What a missing reward counts as, on the grid; ``None`` if the visit is dropped."""
         self.is_immediate = self.settings.settle == "immediate"
+        schema = self.settings.schema
+        self.leaf_names = [] if schema is None else schema.leaf_names()
 
     @classmethod
     def replay(
@@ -143,7 +150,7 @@ class ExperimentState:
         is_due = time >= self.history.due or self.is_due(time)
         if is_due and not self._is_of_void(record.sequence, event):
             self.advance(time)
-        if type(event) is events.Decided:  # these two first: nearly all are like that
+        if isinstance(event, events.Decided):  # these two first: nearly all are like that
             self._decided(record.sequence, event)
         elif type(event) is events.Rewarded:
             self._rewarded(event)
@@ -195,11 +202,19 @@ class ExperimentState:
         before = time - self.window
         while (visit := self.open.pop_before(before)) is not None:
             self.totals.count_closed(visit)
+            if visit.code is not None:
+                self._totals_of(visit.code).count_closed(visit)
             if not visit.learned:
                 steps = visit.counted_steps
                 self.generation.learn(visit, self.missing if steps is None else steps)
         if self.voided:
             self.voided = {s: visit for s, visit in self.voided.items() if visit.time > before}
+
+    def _totals_of(self, code: Code) -> Totals:
+        found = self.leaves.get(code.leaf)
+        if found is None:
+            found = self.leaves[code.leaf] = Totals([ArmTotals() for _ in self.arms])
+        return found
 
     def is_due(self, time: int) -> bool:
         """Whether there are visits to settle by ``time``."""
@@ -216,6 +231,7 @@ class ExperimentState:
     def _decided(self, sequence: int, event: events.Decided) -> None:
         verdict = self.verdicts.get(sequence) if self.verdicts else None
         generation, ticket, number = self.generation, event.ticket, -1
+        code = event.code if isinstance(event, events.DecidedIn) else None
         if event.lease and (lease := self.leases.get(event.lease)) is not None:
             lease.drawn[event.draw] = sequence
             if lease.generation != generation.number:  # recorded, but it teaches nothing
@@ -224,7 +240,7 @@ class ExperimentState:
             # Random numbers are never used twice, even if nothing else is left of the draw.
             generation.note_taken(event.taken)
         elif ticket is not None:
-            number, ticket = generation.assign(ticket, event.taken, event.lease > 0)
+            number, ticket = generation.assign(ticket, event.taken, event.lease > 0, code)
         visit = VisitState(
             sequence,
             event.time,
@@ -240,12 +256,15 @@ class ExperimentState:
             event.lease,
             event.draw,
             verdict=verdict,
+            code=code,
         )
         if verdict == "void":
             self.voided[sequence] = visit
             return
         self.decisions += 1
         self.totals.count_decision(event.arm, event.shares)
+        if code is not None:
+            self._totals_of(code).count_decision(event.arm, b"")
         if event.source is not None:
             self.sources.count_visit(event.source, event.time)
         self.open.add(visit)
@@ -302,7 +321,8 @@ class ExperimentState:
         self.index_of[event.arm] = len(self.arms)
         self.arms.append(event.arm)
         self.statuses.append("active")
-        self.totals.arms.append(ArmTotals())
+        for totals in (self.totals, *self.leaves.values()):
+            totals.arms.append(ArmTotals())
         if self.generation.learner.policy.takes_new_arms:
             self.generation.add_arm(len(self.arms) - 1)
         else:
@@ -351,7 +371,21 @@ class ExperimentState:
         """Whether the policy goes on without an arm."""
         return self.generation.learner.policy.loses_arms
 
-    def draw(self, indices: list[int] | None) -> DrawnArm:
+    def encoded(self, context: Mapping[str, Any] | None) -> Code | None:
+        """Return the features of a visitor as the log keeps them, or refuse them."""
+        settings = self.settings
+        if context is not None and not isinstance(context, dict):
+            raise InvalidParameter(f"context must give features by name; got {context!r:.100}.")
+        if settings.schema is not None:
+            return settings.schema.encode(context or {}, settings.feature_key)
+        if context:
+            raise InvalidParameter(
+                f"the experiment {self.name} declares no features; leave out the context, or create"
+                " another experiment that declares them."
+            )
+        return None
+
+    def draw(self, indices: list[int] | None, code: Code | None = None) -> DrawnArm:
         """Draw an arm, of those that :meth:`eligible_indices` returned, for the next decision.
 
         This changes nothing but the random stream.
@@ -359,7 +393,7 @@ class ExperimentState:
         floors = self.floors_among(indices)
         # By the number of the record, which no ruling changes: lots are never used twice.
         uniform = uniform_at(self.settings.seed, self.head.sequence + 1) if floors else 0.0
-        return self.generation.draw(floors, indices, len(self.arms), uniform)
+        return self.generation.draw(floors, indices, len(self.arms), uniform, code)
 
     def floors_among(self, indices: list[int] | None) -> dict[int, float]:
         """Return the floors of the arms that may be chosen, by index."""
@@ -405,8 +439,8 @@ class ExperimentState:
         frozen = copy(self)
         frozen.arms, frozen.statuses = [*self.arms], [*self.statuses]
         frozen.holds = Holds(self.settings.quarantine, self.holds.standing)
-        # As copy() does, in less than half the time: there may be thousands of arms.
-        frozen.totals = Totals([each.__copy__() for each in self.totals.arms])  # type: ignore[attr-defined]  # of msgspec
+        frozen.totals = self.totals.copied()
+        frozen.leaves = {leaf: totals.copied() for leaf, totals in self.leaves.items()}
         frozen.generation = self.generation.still()
         frozen.history = msgspec.structs.replace(self.history, points=[*self.history.points])
         return frozen
@@ -421,6 +455,7 @@ class ExperimentState:
             "arms": list(zip(self.arms, self.statuses, strict=True)),
             "generation": self.generation.save(),
             "totals": self.totals.arms,
+            "leaves": {leaf: self.leaves[leaf].arms for leaf in sorted(self.leaves)},
             "open": list(self.open),
             "voided": list(self.voided.values()),
             "holds": self.holds.standing,
@@ -441,6 +476,7 @@ class ExperimentState:
         experiment.statuses = [status for _, status in data.arms]
         experiment.generation = Generation.load(data.generation, data.settings)
         experiment.totals = Totals(data.totals)
+        experiment.leaves = {leaf: Totals(arms) for leaf, arms in data.leaves.items()}
         experiment.open = OpenVisits(data.open)
         experiment.voided = {visit.sequence: visit for visit in data.voided}
         experiment.holds = Holds(data.settings.quarantine, data.holds)

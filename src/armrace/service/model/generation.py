@@ -21,8 +21,9 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from armrace.contexts import Code
 from armrace.errors import DamagedFile
-from armrace.kernels.generics import Ticket
+from armrace.kernels.generics import Context, Ticket, Visitor
 from armrace.learner import Decision, Learner
 from armrace.service.model.settings import RewardScale, Settings
 from armrace.service.model.visits import VisitState
@@ -33,6 +34,9 @@ _SEEDS = 2**63
 _MOST_SHARES = 256
 """With more arms than this, events do not carry the probability of every arm."""
 _SHARE = np.dtype("<f4")
+_LAST = 1000
+_MOST_VECTORS = 10_000
+"""How many vectors of visitors are kept by their codes."""
 
 
 class GenerationData(msgspec.Struct, frozen=True, array_like=True):
@@ -41,6 +45,7 @@ class GenerationData(msgspec.Struct, frozen=True, array_like=True):
     number: int
     places: list[int]
     learner: bytes
+    trust: list[float] = []
 
 
 class DrawnArm(NamedTuple):
@@ -56,11 +61,17 @@ class DrawnArm(NamedTuple):
 class Generation:
     """A learner whose arms are named by their places in the experiment; numbered from 0."""
 
-    def __init__(self, number: int, learner: Learner) -> None:
+    def __init__(self, number: int, learner: Learner, settings: Settings) -> None:
         self.number = number
         self.learner = learner
+        self._schema = settings.schema
+        self._has_experts = settings.schema is not None and learner.experts() is not None
+        self._vectors: dict[bytes, np.ndarray] = {}
         self.places = [int(place) for place in learner.arms]
         """For each arm of the learner, its place among the experiment's arms."""
+        self.trust: list[float] = []
+        """The weight of each expert, if the policy has some: a mean of about the last 1,000
+        decisions, in which later ones count more."""
         # Where the log says that the random stream is, and where it really is: they are brought
         # together when the next arm is drawn, not at every event that is replayed.
         self._taken = self._skipped = learner.taken
@@ -71,13 +82,29 @@ class Generation:
     ) -> Generation:
         """Return a generation with a fresh learner."""
         seed = (settings.seed + _SEED_STEP * number) % _SEEDS
-        learner = Learner(settings.make_policy(), list(places), horizon, seed, log=False)
-        return cls(number, learner)
+        made = settings.make_policy(), list(places), horizon, seed
+        return cls(number, Learner(*made, log=False, shape=settings.shape), settings)
+
+    def visitor(self, code: Code | None) -> Visitor:
+        """Return what the learner sees of a visitor: a function of the code alone."""
+        if code is None or self._schema is None:
+            return None
+        vector = self._vectors.get(code.features)
+        if vector is None:
+            if len(self._vectors) >= _MOST_VECTORS:
+                self._vectors.clear()
+            vector = self._vectors[code.features] = self._schema.vector(code.features)
+        return Context(vector, code.leaf)
 
     @property
     def horizon(self) -> int:
         """The number of decisions that the learner plans for."""
         return self.learner.horizon
+
+    def visitor_of_leaf(self, leaf: int) -> Visitor:
+        """Return a visitor of a leaf, for a policy that looks at nothing else."""
+        vector = np.zeros(self.learner.shape.dimension)
+        return Context(vector, leaf)
 
     def add_arm(self, place: int) -> None:
         """Add an arm to the learner."""
@@ -89,14 +116,26 @@ class Generation:
         if place in self.places:
             (self.learner.resume_arm if is_active else self.learner.pause_arm)(place)
 
-    def assign(self, ticket: Ticket, taken: int, is_leased: bool) -> tuple[int, Ticket]:
+    def assign(
+        self, ticket: Ticket, taken: int, is_leased: bool, code: Code | None
+    ) -> tuple[int, Ticket]:
         """Count a decision of the log; return its number and its completed ticket.
 
         If it was leased, it was drawn elsewhere, by weights that were old already.
         """
         self.note_taken(taken)
-        number, _, completed = self.learner.recount(ticket, not is_leased)
+        number, _, completed = self.learner.recount(ticket, not is_leased, self.visitor(code))
+        if self._has_experts:
+            self._note_experts(number)
         return number, completed
+
+    def _note_experts(self, number: int) -> None:
+        found = self.learner.experts()
+        assert found is not None
+        weights, share = found[1].tolist(), 1.0 / min(number + 1, _LAST)
+        # An arm that is new had no weight until now; arms come last.
+        before = self.trust + [0.0] * (len(weights) - len(self.trust))
+        self.trust = [old + share * (new - old) for old, new in zip(before, weights, strict=True)]
 
     def ticket_of_others(self, place: int, memo: float) -> Ticket | None:
         """Return the ticket of a decision that somebody else made; ``None`` if it teaches nothing.
@@ -125,7 +164,12 @@ class Generation:
         self._taken = self._skipped = taken
 
     def draw(
-        self, floors: dict[int, float], eligible: list[int] | None, arms: int, uniform: float
+        self,
+        floors: dict[int, float],
+        eligible: list[int] | None,
+        arms: int,
+        uniform: float,
+        code: Code | None,
     ) -> DrawnArm:
         """Draw an arm and change nothing but the learner's random stream.
 
@@ -133,18 +177,18 @@ class Generation:
         has floors of these. The experiment has ``arms`` arms. ``uniform``, a number in [0, 1),
         decides whether a floor chooses the arm.
         """
-        place = _drawn_by_floor(floors, uniform)
+        place, visitor = _drawn_by_floor(floors, uniform), self.visitor(code)
         shares, known = b"", None
         # Only of unrestricted draws: the ratio check compares with the probabilities of all arms.
         if eligible is None and (floors or self.learner.policy.exact_tickets):
-            weights = self._weights(floors, arms)
+            weights = self._weights(floors, arms, visitor)
             known = None if place is None else float(weights[place])
             if arms <= _MOST_SHARES:
                 shares = np.asarray(weights, dtype=_SHARE).tobytes()
         if place is not None:
             return DrawnArm(place, None, 0, known, shares)
         self._skip()
-        ticket, taken = self.learner.draw(eligible)
+        ticket, taken = self.learner.draw(eligible, visitor)
         self._taken = self._skipped = taken
         place = self.places[ticket.arm]
         known = ticket.probability
@@ -155,9 +199,11 @@ class Generation:
             known = min(floors.get(place, 0.0) + own, 1.0)
         return DrawnArm(place, ticket, taken, known, shares)
 
-    def _weights(self, floors: dict[int, float], arms: int) -> Sequence[float] | np.ndarray:
+    def _weights(
+        self, floors: dict[int, float], arms: int, visitor: Visitor
+    ) -> Sequence[float] | np.ndarray:
         """Return the probability of every arm of the experiment, floors included."""
-        own = self.learner.weights()
+        own = self.learner.weights(visitor)
         if not floors and len(own) == arms:  # the learner's arms are all of the experiment's
             return own
         rest = 1.0 - math.fsum(floors.values())
@@ -179,7 +225,7 @@ class Generation:
         if steps is None:
             self.learner.drop(made)
         else:
-            self.learner.learn(made, RewardScale.learned(steps))
+            self.learner.learn(made, RewardScale.learned(steps), self.visitor(visit.code))
 
     def still(self) -> Generation:
         """Return the generation as it is now, to be inspected while this one goes on."""
@@ -190,16 +236,20 @@ class Generation:
     def save(self) -> GenerationData:
         """Return the generation as plain data."""
         self._skip()
-        return GenerationData(self.number, self.places, self.learner.snapshot().to_bytes())
+        learner = self.learner.snapshot().to_bytes()
+        return GenerationData(self.number, self.places, learner, self.trust)
 
     @classmethod
     def load(cls, data: GenerationData, settings: Settings) -> Generation:
         """Return a generation that goes on exactly like the one that was saved."""
-        learner = Learner.restore(data.learner, settings.make_policy(), log=False)
+        policy, shape = settings.make_policy(), settings.shape
+        learner = Learner.restore(data.learner, policy, log=False, shape=shape)
         # The digest of a snapshot says that it is whole, not that its parts belong together.
         if learner.arms != data.places:
             raise DamagedFile("the snapshot's learner is not one of its experiment.")
-        return cls(data.number, learner)
+        generation = cls(data.number, learner, settings)
+        generation.trust = data.trust
+        return generation
 
 
 def _drawn_by_floor(floors: dict[int, float], uniform: float) -> int | None:

@@ -14,10 +14,13 @@ from typing import Any, Literal
 
 import msgspec
 
+from armrace.contexts import Schema
 from armrace.errors import ArmraceError, InvalidParameter
+from armrace.kernels.generics import NO_FEATURES, ContextShape
 from armrace.learner.arguments import check_arms, check_horizon, check_seed
 from armrace.limits import MOST_ARMS, Limits, check_number
 from armrace.policies import POLICIES, Policy, recommended
+from armrace.policies.common.leaf_policy import LeafPolicy
 from armrace_client.operations import LABEL_BYTES, MOST_LABELS, Create, check_part
 
 DROP: Literal["drop"] = "drop"
@@ -26,9 +29,15 @@ DROP: Literal["drop"] = "drop"
 FIRST_HORIZON = 10_000
 """The first guess where no horizon is given; it doubles whenever it is reached."""
 
+RECOMMENDED_IN_CONTEXT = "expert-barrier"
+"""The policy of an experiment that declares features and names none."""
+
 GRID = 2**20
 """Steps of the grid between the smallest and the largest reward."""
 
+_MOST_CELLS, _MOST_COEFFICIENTS = 4096, 2**18
+"""How many arms times leaves, and arms times squared coordinates, an experiment may have: its state
+then takes some 16 MB at most."""
 _NARROWEST, _NARROWEST_SHARE = 1e-290, 2.0**-32
 """How wide the range of rewards must be, at least and in parts of its larger end."""
 _LONGEST_LABEL, _LONGEST_REASON = 200, 1000
@@ -83,7 +92,9 @@ class RewardScale(msgspec.Struct, frozen=True):
         return steps / GRID
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Settings(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
     """What an experiment does; see :class:`armrace_client.operations.Create` for each setting."""
 
     arms: list[str]
@@ -97,6 +108,21 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     quarantine: float | None
     most_open: int
     seed: int
+    schema: Schema | None = None
+    feature_key: bytes = b""
+    """The secret by which texts fall into buckets; whoever knew it could choose texts that share
+    one."""
+
+    @property
+    def shape(self) -> ContextShape:
+        """How large the contexts of decisions are."""
+        return NO_FEATURES if self.schema is None else self.schema.shape
+
+    def shown(self) -> dict[str, Any]:
+        """Return the settings as plain data, without the secrets."""
+        data: dict[str, Any] = msgspec.to_builtins(self)
+        # With the seed, decisions can be predicted.
+        return {name: data[name] for name in data if name not in ("seed", "feature_key")}
 
     def scale(self) -> RewardScale:
         """Return the map between rewards and the grid on which they are kept."""
@@ -115,7 +141,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return POLICIES.make(self.policy)
 
 
-def make_settings(create: Create, seed: int) -> Settings:
+def make_settings(create: Create, seed: int, feature_key: bytes = b"") -> Settings:
     """Check the settings of an experiment and return them as plain data.
 
     A message of refusal names the setting, its limits and its value.
@@ -137,7 +163,7 @@ def make_settings(create: Create, seed: int) -> Settings:
     settings = Settings(
         arms=names,
         missing=DROP if create.missing == DROP else float(create.missing),
-        policy=_policy_data(recommended(len(names)) if create.policy is None else create.policy),
+        policy=_policy_data(_policy_of(create, len(names))),
         horizon=None if horizon is None else check_horizon(horizon),
         window=float(create.window),
         settle=create.settle,
@@ -146,6 +172,8 @@ def make_settings(create: Create, seed: int) -> Settings:
         quarantine=None if quarantine is None else float(quarantine),
         most_open=int(create.most_open),
         seed=check_seed(seed),
+        schema=_schema(create),
+        feature_key=b"" if create.context is None else feature_key,
     )
     try:
         settings.missing_steps()
@@ -155,8 +183,48 @@ def make_settings(create: Create, seed: int) -> Settings:
             f"missing must be 'drop' or a reward in [{low:g}, {high:g}]; got {settings.missing}."
         ) from None
     # Made once, so that a policy which does not fit the horizon or the arms is refused here.
-    settings.make_policy().start(len(names), settings.horizon or FIRST_HORIZON)
+    policy = settings.make_policy()
+    _check_size(policy, len(names), settings.shape)
+    policy.start_with(len(names), settings.horizon or FIRST_HORIZON, settings.shape)
     return settings
+
+
+def _schema(create: Create) -> Schema | None:
+    if create.context is None:
+        if create.leaves:
+            raise InvalidParameter("leaves need features; declare them with context.")
+        return None
+    schema = Schema.declare(create.context, create.leaves, create.missing_feature)
+    if not schema.features:
+        raise InvalidParameter("context must declare at least one feature; got none.")
+    for name, feature in schema.features.items():
+        check_label("names of features", name)
+        for value in getattr(feature, "values", ()):
+            check_label(f"values of the feature {name!r}", value)
+    return schema
+
+
+def _check_size(policy: Policy, arms: int, shape: ContextShape) -> None:
+    """Refuse a schema that the policy has no use for, or whose state would be too large."""
+    if shape == NO_FEATURES:
+        return
+    tag = policy.tag()
+    if not policy.takes_contexts:
+        takers = ", ".join(sorted(name for name, kind in POLICIES.items() if kind.takes_contexts))
+        raise InvalidParameter(f"{tag} takes no context; policies that do are {takers}.")
+    if isinstance(policy, LeafPolicy) and shape.leaves == 1:
+        raise InvalidParameter(f"{tag} needs leaves: name the features that make segments.")
+    check_rooms(arms, shape)
+
+
+def check_rooms(arms: int, shape: ContextShape) -> None:
+    """Refuse so many arms, or contexts so large, that others could not be served beside."""
+    for what, given, most in (
+        ("leaves", arms * shape.leaves, _MOST_CELLS),
+        ("squared coordinates", arms * shape.dimension**2, _MOST_COEFFICIENTS),
+    ):
+        if shape != NO_FEATURES and given > most:
+            raise InvalidParameter(f"arms times {what} must be at most {most:,}; got {given:,}.")
 
 
 def read_settings(data: Any) -> Settings:
@@ -165,6 +233,12 @@ def read_settings(data: Any) -> Settings:
         return msgspec.convert(data, Settings)
     except (msgspec.ValidationError, ArmraceError) as error:
         raise InvalidParameter(f"the log has settings that cannot be read: {error}.") from None
+
+
+def _policy_of(create: Create, arms: int) -> Any:
+    if create.policy is not None:
+        return create.policy
+    return recommended(arms) if create.context is None else RECOMMENDED_IN_CONTEXT
 
 
 def _policy_data(policy: Any) -> dict[str, Any]:

@@ -6,13 +6,16 @@ import math
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import zip_longest
+from typing import Any
 
 import msgspec
 
+from armrace.policies.common.leaf_policy import LeafPolicy
 from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.history import Point, point_of
 from armrace.service.model.settings import GRID
 from armrace.service.model.visits import DAY, ArmTotals, SourceCounts, SourceDay
+from armrace.statistics.bounded_means import interval_for_all_times
 from armrace.statistics.distributions import chi_square_tail
 from armrace_client.answers import (
     ArmSummary,
@@ -21,6 +24,8 @@ from armrace_client.answers import (
     ExperimentView,
     HistoryView,
     LayerView,
+    LeafArmView,
+    LeafView,
     RatioCheck,
     RatioRow,
     SourceDayView,
@@ -33,6 +38,8 @@ _LEAST_SHOWN, _MOST_SHOWN = 8, 100_000
 _RECENT = 10
 """Decisions since this many points ago count as recent."""
 _LEAST_EXPECTED = 5.0
+_LEVEL = 0.05
+"""How likely an interval of a mean in a leaf is wrong at any time."""
 _IMMEDIATE = (
     "Rewards are learned as they come. Where rewards that come late differ from those that come at "
     "once, as clicks differ from their absence, means are biased, and neither the guarantee nor "
@@ -47,12 +54,10 @@ def head_text(experiment: ExperimentState) -> str:
 
 def view_of(experiment: ExperimentState, opened: int | None = None) -> ExperimentView:
     """Return the state of an experiment, or of a frozen one, with how many visits were open."""
-    settings = msgspec.to_builtins(experiment.settings)
-    del settings["seed"]  # with the seed, decisions can be predicted
     return ExperimentView(
         experiment.name,
         experiment.phase,
-        settings,
+        experiment.settings.shown(),
         experiment.created,
         experiment.generation.number,
         experiment.generation.horizon,
@@ -64,7 +69,69 @@ def view_of(experiment: ExperimentState, opened: int | None = None) -> Experimen
         experiment.conflicts,
         [*experiment.holds.standing],
         head_text(experiment),
+        _leaves(experiment),
+        _experts(experiment),
+        _coefficients(experiment),
     )
+
+
+def _leaves(experiment: ExperimentState) -> list[LeafView]:
+    """Return the leaves that had visitors, in their order, unless there is but one leaf."""
+    if len(experiment.leaf_names) < 2:
+        return []
+    generation, found = experiment.generation, []
+    by_leaf = isinstance(generation.learner.policy, LeafPolicy)
+    for leaf, totals in sorted(experiment.leaves.items()):
+        weights: dict[Any, float] = {}
+        if by_leaf:
+            weights = generation.learner.distribution(generation.visitor_of_leaf(leaf))
+        arms = [
+            LeafArmView(
+                arm,
+                counts.decisions,
+                counts.learned(experiment.missing)[0],
+                _mean(experiment, counts),
+                *_interval(experiment, counts),
+                weights.get(index),
+            )
+            for index, (arm, counts) in enumerate(zip(experiment.arms, totals.arms, strict=True))
+        ]
+        decisions = sum(counts.decisions for counts in totals.arms)
+        found.append(LeafView(experiment.leaf_names[leaf], decisions, arms))
+    return found
+
+
+def _interval(experiment: ExperimentState, totals: ArmTotals) -> tuple[float | None, float | None]:
+    learned, steps = totals.learned(experiment.missing)
+    if not learned:
+        return None, None
+    low, high = interval_for_all_times(steps / GRID, learned, _LEVEL)
+    return experiment.scale.reward(low * GRID), experiment.scale.reward(high * GRID)
+
+
+def _experts(experiment: ExperimentState) -> dict[str, float]:
+    generation = experiment.generation
+    found = generation.learner.experts()
+    if found is None or not generation.trust:
+        return {}
+    names = [*found[0], *(f"always {experiment.arms[place]}" for place in generation.places)]
+    return dict(zip(names, generation.trust, strict=True))
+
+
+def _coefficients(experiment: ExperimentState) -> dict[str, dict[str, float]]:
+    """Return what every feature adds to the predicted reward of each arm, in units of rewards."""
+    generation, schema = experiment.generation, experiment.settings.schema
+    found = None if schema is None else generation.learner.coefficients()
+    if found is None or schema is None:
+        return {}
+    low, high = experiment.settings.rewards
+    # A coordinate of a vector is that of the visitor divided by a constant.
+    width = (high - low) / math.sqrt(1 + len(schema.features))
+    names = schema.coordinate_names()
+    shown = {}
+    for place, row in zip(generation.places, (found * width).tolist(), strict=True):
+        shown[experiment.arms[place]] = dict(zip(names, [row[0] + low, *row[1:]], strict=True))
+    return shown
 
 
 def _mean(experiment: ExperimentState, totals: ArmTotals) -> float | None:
@@ -73,7 +140,9 @@ def _mean(experiment: ExperimentState, totals: ArmTotals) -> float | None:
 
 
 def _arms(experiment: ExperimentState) -> list[ArmSummary]:
-    weights = experiment.generation.learner.distribution()
+    weights: dict[Any, float] = {}
+    if experiment.settings.schema is None:
+        weights = experiment.generation.learner.distribution()
     named = zip(experiment.arms, experiment.statuses, experiment.totals.arms, strict=True)
     return [
         ArmSummary(

@@ -7,7 +7,9 @@ import secrets
 from functools import lru_cache
 from typing import Any
 
+from armrace.contexts import Code
 from armrace.errors import (
+    AlreadyExists,
     ArmraceError,
     DecisionExpired,
     ForeignTicket,
@@ -29,6 +31,7 @@ from armrace.service.model.events import (
     LeaseGranted,
     Rewarded,
     StartedAfresh,
+    decided,
     verdicts_in,
 )
 from armrace.service.model.experiment import ExperimentState, LeaseState
@@ -65,17 +68,19 @@ def decide(work: Work, asked: Decide) -> answers.DecisionAnswer:
     """Make a decision, or return the open one of the same request or unit."""
     experiment = work.experiment
     unit, request = _check_identifiers(work, asked)
+    code = experiment.encoded(asked.context)
     known = _find_open(work, request, unit, asked.eligible)
     if known is not None:
-        return _answer(work, known, repeated=True)
+        return _repeated(work, known, request, code)
     _check_running(work)
     labels = _check_origin(asked)
     indices = experiment.eligible_indices(asked.eligible)
     # Only now, after all that can be refused: settling changes the state.
     work.advance()
-    drawn = experiment.draw(indices)
+    drawn = experiment.draw(indices, code)
     by: By = "policy" if drawn.ticket is not None else "floor"
-    return _add(work, Decided(work.time, *drawn, unit, request, asked.source, labels, by))
+    event = decided(code, work.time, *drawn, unit, request, asked.source, labels, by)
+    return _add(work, event)
 
 
 def _check_running(work: Work) -> None:
@@ -158,8 +163,20 @@ def _token_of(work: Work, sequence: int, made: VisitState | Decided) -> TokenCon
 
 def _answer(work: Work, made: VisitState, repeated: bool) -> answers.DecisionAnswer:
     name = work.keys.sign(work.experiment.tenant, _token_of(work, made.sequence, made))
-    arm = work.experiment.arms[made.arm]
-    return answers.DecisionAnswer(name, work.experiment.name, arm, made.probability, repeated)
+    experiment, leaf = work.experiment, None
+    if made.code is not None:
+        leaf = experiment.leaf_names[made.code.leaf]
+    arm = experiment.arms[made.arm]
+    return answers.DecisionAnswer(name, experiment.name, arm, made.probability, repeated, leaf)
+
+
+def _repeated(
+    work: Work, known: VisitState, request: bytes | None, code: Code | None
+) -> answers.DecisionAnswer:
+    """Answer with an open visit; refuse a request that comes again for another visitor."""
+    if request is not None and known.request == request and known.code != code:
+        raise AlreadyExists("a decision was made for the same request in another context.")
+    return _answer(work, known, repeated=True)
 
 
 @on_experiment(RecordDecision)
@@ -167,16 +184,17 @@ def record(work: Work, asked: RecordDecision) -> answers.DecisionAnswer:
     """Record a decision of somebody else; the policy learns what it can without bias."""
     experiment = work.experiment
     unit, request = _check_identifiers(work, asked)
+    code = experiment.encoded(asked.context)
     known = _find_open(work, request)
     if known is not None:
-        return _answer(work, known, repeated=True)
+        return _repeated(work, known, request, code)
     _check_running(work)
     index, labels = find_arm(experiment, asked.arm), _check_origin(asked)
     work.advance()
     uniform = uniform_at(experiment.settings.seed, experiment.head.sequence + 1)
     ticket = experiment.generation.ticket_of_others(index, uniform)
     origin = (unit, request, asked.source, labels)
-    return _add(work, Decided(work.time, index, ticket, 0, None, b"", *origin, "editor"))
+    return _add(work, decided(code, work.time, index, ticket, 0, None, b"", *origin, "editor"))
 
 
 def _decide_target(asked: Decide) -> Target:
@@ -318,6 +336,11 @@ def take_lease(work: Work, asked: TakeLease) -> answers.Lease:
         raise InvalidParameter(
             f"{generation.learner.policy.tag()} cannot be leased: it does not draw its decisions "
             "by the weights of a moment; use decide."
+        )
+    if experiment.settings.schema is not None:
+        raise InvalidParameter(
+            f"{experiment.name} tells visitors apart, and a lease has one set of weights; use "
+            "decide."
         )
     _check_running(work)
     alive = sum(each.expires > work.time for each in experiment.leases.values())

@@ -20,6 +20,7 @@ from armrace.service.model.settings import (
     check_label,
     check_name,
     check_reason,
+    check_rooms,
     make_settings,
 )
 from armrace.service.model.views import view_of
@@ -52,7 +53,8 @@ _RESTRICTED = (
 def create(session: Session, asked: operations.Create) -> ExperimentView:
     """Create an experiment, unless there is one of this name with the same settings."""
     check_name(asked.name)
-    settings = make_settings(asked, secrets.randbits(63) if asked.seed is None else asked.seed)
+    seed = secrets.randbits(63) if asked.seed is None else asked.seed
+    settings = make_settings(asked, seed, secrets.token_bytes(16))
     if begin_log(session, asked.name, settings) is None:
         session.call(asked.name, lambda found: _check_same(found, asked, settings))
     view: ExperimentView = session.call(asked.name, lambda work: view_of(work.settled()))
@@ -89,8 +91,14 @@ def first_record(secret: bytes, log: int, event: events.Created) -> LogRecord:
 
 def _check_same(work: Work, asked: operations.Create, settings: Settings) -> None:
     existing = work.experiment.settings
+    settings = msgspec.structs.replace(settings, feature_key=existing.feature_key)
     if asked.seed is None:
         settings = msgspec.structs.replace(settings, seed=existing.seed)
+    if existing.schema != settings.schema:
+        raise AlreadyExists(
+            f"there is an experiment named {asked.name!r} with other features, and features never "
+            "change: visits of the past were encoded by them; create an experiment of another name."
+        )
     if existing != settings:
         raise AlreadyExists(f"there is an experiment named {asked.name!r} with other settings.")
 
@@ -104,7 +112,7 @@ def list_names(session: Session, asked: operations.ListNames) -> Names:
 def _described(work: Work) -> ExperimentView | Later[ExperimentView]:
     """Settle what is due, and return the state."""
     experiment = work.settled()
-    if len(experiment.arms) <= _AT_ONCE:
+    if len(experiment.arms) * max(1, len(experiment.leaves)) <= _AT_ONCE:
         return view_of(experiment)
     frozen, opened = experiment.frozen(), len(experiment.open)
     return Later(lambda: view_of(frozen, opened))
@@ -179,6 +187,7 @@ def add_arm(work: Work, asked: operations.AddArm) -> ArmAnswer:
     before = experiment.generation.number
     if asked.arm not in experiment.index_of:
         check_arm_count(len(experiment.arms) + 1)
+        check_rooms(len(experiment.arms) + 1, experiment.settings.shape)
         _check_unfinished(experiment)
         work.add(events.ArmCreated(work.time, asked.arm, asked.reason, work.actor))
     elif experiment.statuses[experiment.index_of[asked.arm]] == "retired":

@@ -89,11 +89,16 @@ def audit_of(work: Work, level: float) -> Later[Audit]:
     check_number("level", level, LEVEL)
     experiment = work.settled()
     learner, arms = experiment.generation.learner.still(), [*experiment.arms]
+    leaves = experiment.leaf_names
 
     def finish() -> Audit:
         found = learner.audit(level)
         alarms = [
-            each if each.arm is None else msgspec.structs.replace(each, arm=arms[int(each.arm)])
+            msgspec.structs.replace(
+                each,
+                arm=None if each.arm is None else arms[int(each.arm)],
+                leaf=None if each.leaf is None else leaves[int(each.leaf)],
+            )
             for each in found.alarms
         ]
         names: list[str | int] = [arms[int(index)] for index in found.arms]
