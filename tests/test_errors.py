@@ -27,6 +27,9 @@ CODES = {
     "StoreFailed": "store-failed",
     "InvalidParameter": "invalid-parameter",
     "UnknownName": "unknown-name",
+    "BadFeature": "bad-feature",
+    "MissingFeature": "missing-feature",
+    "UnknownFeature": "unknown-feature",
     "UnwritableOutput": "unwritable-output",
     "WorkersLost": "workers-lost",
 }
