@@ -8,7 +8,7 @@ from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import assign, choose, distribution, learn, make_ticket
 from armrace.policies import Policy
 
-__all__ = ["First", "Fourth", "Second", "Third"]
+__all__ = ["First", "Fourth", "Second"]
 
 
 class FirstState(NamedTuple):
@@ -16,10 +16,6 @@ class FirstState(NamedTuple):
 
 
 class SecondState(NamedTuple):
-    plays: np.ndarray
-
-
-class ThirdState(NamedTuple):
     plays: np.ndarray
 
 
@@ -39,13 +35,6 @@ class Second(Policy, frozen=True, tag="second-constant"):
 
     def start(self, arms, horizon):
         return SecondState(np.zeros(1, dtype=np.int64))
-
-
-class Third(Policy, frozen=True, tag="third-constant"):
-    """Plays as the first, and is other code."""
-
-    def start(self, arms, horizon):
-        return ThirdState(np.zeros(1, dtype=np.int64))
 
 
 class Fourth(Policy, frozen=True, tag="fourth-constant"):
@@ -76,5 +65,5 @@ def _implement_all(state_class, number):
         state.plays[0] += number
 
 
-for _number, _state in enumerate((FirstState, SecondState, ThirdState, FourthState), start=1):
+for _number, _state in enumerate((FirstState, SecondState, FourthState), start=1):
     _implement_all(_state, _number)

@@ -5,8 +5,7 @@ import numpy as np
 from armrace.adversaries import Setting
 from armrace.kernels.generics import corrupt
 from armrace.randomness import Purpose, stream_for
-from armrace.simulation import make_experiment
-from armrace.simulation.replication import make_parts, play_out
+from playing import run
 
 SETTING = Setting(means=np.array([0.25, 0.75, 0.5]), horizon=1000, budget=50.0)
 BEST, RUNNER_UP, WORST = 1, 2, 0
@@ -22,15 +21,4 @@ def strike(state, rewards, weights=(1.0, 1.0, 1.0), round=0, left=50.0, stream=N
 
 def ledger_of(attack, policy="ucb1", environment=(0.9, 0.8), horizon=20_000, budget=1e9, seed=3):
     """The ledger at the end of a run."""
-    experiment = make_experiment(
-        policy=policy,
-        environment=environment,
-        adversary=attack,
-        horizon=horizon,
-        budget=budget,
-        replications=1,
-        seed=seed,
-    )
-    parts = make_parts(experiment, 0)
-    play_out(parts)
-    return parts.ledger
+    return run(policy, environment, horizon, seed, adversary=attack, budget=budget).ledger

@@ -2,10 +2,12 @@
 
 import asyncio
 import socket
+from collections.abc import Iterable
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
+import pytest
 
 from armrace.errors import StoreFailed
 from armrace.service import MemoryStore, Service
@@ -55,6 +57,17 @@ class FailingStore(MemoryStore):
 
 class RecoveringStore(FailingStore):
     recovers = True
+
+
+def a_few(policies: Iterable[str]) -> list[Any]:
+    """Policies by name: a race, an index, a posterior and leaders; all of them in the long form.
+
+    What the service does with a policy is what a learner does, and the contract suite of policies
+    tries that with all of them.
+    """
+    few = {"sharp-race", "ucb1", "thompson", "tsallis-inf", "optimistic-log-barrier"}
+    long = pytest.mark.long
+    return [pytest.param(each, marks=[] if each in few else long) for each in policies]
 
 
 def answer_on(connection: socket.socket) -> bytes:

@@ -2,8 +2,9 @@
 
 import math
 
+from armrace.theory import corruption_allowance
 from textbook import exp3_weights, ucb1_index
-from textbook_sharp import TextbookSharpRace, allowance
+from textbook_sharp import TextbookSharpRace
 
 
 class TextbookUcb1:
@@ -68,7 +69,7 @@ class TextbookGuard(TextbookSharpRace):
         self.share[0] = 2.0**-share - sum(self.share[1:])
         self.failure = [delta / 4**number for number in numbers]
         self.allowances = [
-            allowance(
+            corruption_allowance(
                 first * 2 ** (share + layer) * sum(self.share[layer:]),
                 -math.log(self.failure[layer]),
             )

@@ -1,38 +1,10 @@
-"""The sharp race as its theory page describes it: all rewards kept, every end by bisection."""
+"""The sharp race as its theory page describes it: all rewards kept for every end."""
 
 import math
 
+from armrace.policies.common.divergence import upper_kl
 from armrace.policies.races.textbook import TextbookRace
-
-
-def kl(p, q):
-    total = 0.0
-    for x, y in ((p, q), (1 - p, 1 - q)):
-        if x > 0:
-            total += x * math.log(x / y) if y > 0 else math.inf
-    return total
-
-
-def upper_end(mean, level):
-    low, high = mean, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if kl(mean, middle) <= level:
-            low = middle
-        else:
-            high = middle
-    return low
-
-
-def allowance(rho, log_term):
-    low, high = rho, log_term + 2 * rho
-    for _ in range(80):
-        middle = (low + high) / 2
-        if middle * math.log(middle / rho) - middle + rho < log_term:
-            low = middle
-        else:
-            high = middle
-    return high
+from armrace.theory import corruption_allowance
 
 
 class TextbookSharpRace(TextbookRace):
@@ -54,7 +26,9 @@ class TextbookSharpRace(TextbookRace):
         self.leads = [0] * layers
         self.failure = [delta / 3 / (number * (number + 1)) for number in range(1, layers + 1)]
         self.allowances = [
-            allowance(first * 2**layer * sum(share[layer:]), -math.log(self.failure[layer]))
+            corruption_allowance(
+                first * 2**layer * sum(share[layer:]), -math.log(self.failure[layer])
+            )
             for layer in range(layers)
         ]
 
@@ -101,8 +75,8 @@ class TextbookSharpRace(TextbookRace):
         extra = math.log(math.pi * (count + 0.5)) / 2
         half = self.failure[layer] / 2
         self.ends[layer][arm] = (
-            1 - upper_end(1 - max(0, mean - shift), (extra - math.log(half / self.arms)) / count),
-            upper_end(min(1, mean + shift), (extra - math.log(half)) / count),
+            1 - upper_kl(1 - max(0, mean - shift), (extra - math.log(half / self.arms)) / count),
+            upper_kl(min(1, mean + shift), (extra - math.log(half)) / count),
         )
         self.best_means[layer][arm] = mean
         best = max(self.ends[layer][a][0] for a in self.active(layer))

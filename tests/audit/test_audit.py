@@ -15,8 +15,8 @@ from armrace.errors import InvalidParameter
 from armrace.learner import Learner
 from armrace.policies import POLICIES, MultiLayerRace, Ucb1
 from armrace.policies.races.race import Race
-from armrace.simulation import make_experiment, simulate
-from armrace.simulation.replication import make_parts, play_out
+from armrace.simulation import simulate
+from playing import run
 
 BETA = {"name": "beta", "alphas": [4, 0.2], "betas": [2, 0.2]}
 HONEST = [
@@ -42,14 +42,8 @@ def test_honest_runs_raise_no_more_alarms_than_the_level_allows(policy, environm
     assert found.exceeded <= most(RUNS, 0.05)
 
 
-def state_after(policy, means, attack, budget, horizon, seed=4):
-    experiment = make_experiment(
-        policy=policy, environment=means, adversary=attack, budget=budget, horizon=horizon,
-        seed=seed, audit=0.05,
-    )  # fmt: skip
-    parts = make_parts(experiment, 0)
-    play_out(parts)
-    return parts.policy
+def state_after(policy, means, attack, budget, horizon):
+    return run(policy, means, horizon, 4, adversary=attack, budget=budget, audit=0.05).policy
 
 
 ATTACKS = [("swap-best", 60), ("swap-best", 600), ("click-bots", 600), ("sleeper-bots", 600)]

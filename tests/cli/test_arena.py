@@ -9,10 +9,11 @@ import pytest
 
 from armrace.cli import arena as command
 from armrace.cli.main import run
-from armrace.red_team.target import EFFORTS, SearchBudget
+from armrace.red_team.target import EFFORTS
 from armrace.reports import arena as pages
 from armrace.simulation import sweeps
 from armrace.simulation.arena import GRIDS
+from red_team.test_locked import TINY
 
 ENVIRONMENTS = ("one-better", "two-arms")
 SMALL = ["arena", "--quick", "--policies", "ucb1,exp3", "--replications", "1"]
@@ -78,18 +79,6 @@ def test_a_second_run_plays_nothing_and_says_the_same(played, outputs, capsys, m
     board = json.loads(capsys.readouterr().out)
     assert board
     assert board == json.loads((played / "board.json").read_text())
-
-
-TINY = SearchBudget(
-    rungs=((3, 1),),
-    parents=1,
-    children=1,
-    generations=1,
-    replications=1,
-    finalists=1,
-    selecting=2,
-    confirming=3,
-)
 
 
 @pytest.mark.usefixtures("cells")

@@ -52,13 +52,14 @@ def test_a_snapshot_keeps_what_an_audit_needs():
 
 
 def test_watching_changes_no_decision():
-    watched, bare = attacked("multi-layer-race"), attacked("multi-layer-race", watch=False)
+    watched, bare = attacked("ucb1"), attacked("ucb1", watch=False)
     assert watched.inspect() == bare.inspect()
     assert watched.decide() == bare.decide()
 
 
 def test_without_a_watch_only_layers_can_be_audited():
-    assert attacked("multi-layer-race", watch=False).audit().looked_at == ["layers"]
+    race = Learner("multi-layer-race", 2, horizon=10_000, watch=False)
+    assert race.audit().looked_at == ["layers"]
     with pytest.raises(InvalidParameter, match="a state under watch"):
         attacked("ucb1", watch=False).audit()
 

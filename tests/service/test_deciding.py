@@ -12,7 +12,7 @@ from armrace.errors import (
     UnknownName,
 )
 from armrace.policies import POLICIES
-from serving import is_replay, learned, live, records
+from serving import a_few, is_replay, learned, live, records
 
 
 def test_the_published_probability_is_the_true_one_with_floors(service):
@@ -210,7 +210,7 @@ def test_policies_of_means_learn_from_an_editor(service, clock):
     assert is_replay(service)
 
 
-@pytest.mark.parametrize("policy", list(POLICIES))
+@pytest.mark.parametrize("policy", a_few(POLICIES))
 def test_every_policy_takes_decisions_of_others(service, clock, policy):
     service.create("ads", ["a", "b", "c"], 0, policy=policy, horizon=1000, seed=3, window=10)
     service.reward_many([(d, float(d.arm == "a")) for d in service.decide_many("ads", 30)])

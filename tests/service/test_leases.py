@@ -12,7 +12,7 @@ from armrace.service.log.memory import _MemoryTransaction
 from armrace.service.model.events import Decided
 from armrace_client.leases import Draws, integer_weights
 from armrace_client.operations import LeasedVisit
-from serving import events, is_replay, learned, live, live_bytes, sequence_of
+from serving import a_few, events, is_replay, learned, live, live_bytes, sequence_of
 
 ARMS = ["a", "b", "c"]
 
@@ -273,7 +273,7 @@ def test_leases_survive_a_restart_and_reach_other_servers(make_service, clock):
     assert is_replay(again)
 
 
-@pytest.mark.parametrize("policy", list(POLICIES))
+@pytest.mark.parametrize("policy", a_few(POLICIES))
 def test_policies_that_do_not_draw_by_weights_refuse(service, policy):
     """Races, posteriors and indices; those that draw by weights grant a lease."""
     create(service, policy)

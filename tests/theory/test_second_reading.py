@@ -53,50 +53,6 @@ def closed_form(arms, gap, horizon, corruption, g, beta, k):
     return min(found)
 
 
-def barrier_bound(arms, gap, horizon, corruption, k, variance=0.25):
-    """The least of the bounds with the variance and without."""
-    setting = [0.8] + [0.8 - gap] * (arms - 1), horizon, corruption, k
-    return min(Sums(*setting, known).largest() for known in (None, [variance] * arms))
-
-
-@pytest.mark.parametrize("row", rows("What the barrier's bound says"), ids=str)
-def test_the_table_of_the_barrier(row):
-    arms, gap, horizon, cells = row
-    settings = [(0.0, 0.0), (0.1, 0.0), (0.5, 0.0), (0.5, 100), (0.5, 1000), (0.5, 10_000)]
-    for cell, (k, corruption) in zip(cells, settings, strict=True):
-        bound = barrier_bound(arms, gap, horizon, corruption, k)
-        if cell is None:
-            assert bound >= gap * horizon * 0.98
-        else:
-            assert is_close_above(cell, bound, corruption)
-
-
-def is_close_above(cell, bound, corruption):
-    """Tangents are above; under corruption they do not give all that is spare at its worst."""
-    return bound * 0.999 - 1 <= cell <= bound * (1.02 if corruption else 1.001) + 1
-
-
-CLICKS = {
-    "6%, 5%, 4%, 3%, 2%; 200,000": ([0.06, 0.05, 0.04, 0.03, 0.02], 200_000),
-    "5%, nine of 3%; 100,000": ([0.05] + [0.03] * 9, 100_000),
-    "5%, nine of 3%; 1,000,000": ([0.05] + [0.03] * 9, 1_000_000),
-}
-
-
-@pytest.mark.parametrize("rates", [rates for rates in CLICKS if "nine" in rates])
-def test_the_table_at_click_rates(rates):
-    means, horizon = CLICKS[rates]
-    line = next(row for row in PAGE.splitlines() if row.startswith(f"| {rates}"))
-    _, *cells = (cell.strip().replace(",", "") for cell in line.strip("|").split("|")[1:])
-    settings = [(0.0, 0), (0.1, 0), (0.5, 0), (0.5, 100), (0.5, 1000)]
-    for cell, (k, corruption) in zip(cells, settings, strict=True):
-        bound = Sums(means, horizon, corruption, k, [m * (1 - m) for m in means]).largest()
-        if cell == "-":
-            assert bound >= 0.02 * horizon
-        else:
-            assert is_close_above(int(cell), bound, corruption)
-
-
 def test_the_constants_that_the_text_quotes():
     second = 2 * curvature(2.0, 0.0)
     assert 1 + 2 * second == pytest.approx(4.09, abs=5e-3)
