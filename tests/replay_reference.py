@@ -5,9 +5,39 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from armrace.contexts import Schema
 from armrace.kernels.streams import uniform
 from armrace.learner import Learner
 from armrace.randomness import Purpose, stream_for
+
+COLUMNS = {"arm": "arm", "reward": "reward", "propensity": "propensity"}
+FEATURES = {
+    "device": {"type": "category", "values": ["ios", "android"]},
+    "age": {"type": "number", "low": 20, "high": 60},
+    "member": {"type": "boolean"},
+}
+SCHEMA = Schema.declare(FEATURES, {"device": True, "age": [40]})
+DEVICES = {"ios": 0, "android": 1, "web": 2}
+"""The arm that pays 0.6 for each device; the others pay 0.3."""
+
+
+def make_visits(rows, seed=0):
+    """A log of three arms, shown with unequal probabilities to visitors who differ."""
+    generator = np.random.default_rng(seed)
+    devices = generator.choice(list(DEVICES), rows)
+    probabilities = np.array([0.5, 0.2, 0.3])
+    arms = generator.choice(3, size=rows, p=probabilities)
+    best = np.array([DEVICES[device] for device in devices])
+    return pl.DataFrame(
+        {
+            "arm": arms,
+            "reward": (generator.random(rows) < np.where(arms == best, 0.6, 0.3)).astype(float),
+            "propensity": probabilities[arms],
+            "device": devices,
+            "age": generator.uniform(10, 70, rows).round(2),
+            "member": generator.random(rows) < 0.5,
+        }
+    )
 
 
 class Truth(NamedTuple):

@@ -97,7 +97,9 @@ class Boolean(msgspec.Struct, frozen=True, tag="boolean", forbid_unknown_fields=
         return GRID if value else -GRID
 
 
-class Category(msgspec.Struct, frozen=True, tag="category", forbid_unknown_fields=True):
+class Category(
+    msgspec.Struct, frozen=True, tag="category", forbid_unknown_fields=True, omit_defaults=True
+):
     """One of a few texts, with any other as one more; or any text, by the bucket it falls into.
 
     Which bucket a text falls into depends on the secret key of the experiment, so that nobody

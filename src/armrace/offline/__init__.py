@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         PolicyReplay,
         Replay,
     )
+    from armrace.offline.suggesting import Suggestion, suggest_schema
 
 __all__ = [
     "ESTIMATORS",
@@ -38,16 +39,19 @@ __all__ = [
     "Replay",
     "RowProblem",
     "RowReport",
+    "Suggestion",
     "make_columns",
     "open_log",
     "read_columns",
     "replay",
+    "suggest_schema",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'armrace.offline' has no attribute {name!r}")
-    from armrace.offline import replaying, results
+    from armrace.offline import replaying, results, suggesting
 
-    return getattr(replaying if hasattr(replaying, name) else results, name)
+    homes = (replaying, results, suggesting)
+    return getattr(next(home for home in homes if hasattr(home, name)), name)

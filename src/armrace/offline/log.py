@@ -273,6 +273,19 @@ class Log:
         for frame in self.frames():
             yield self._batch(frame, arms, sources)
 
+    def sample(self, most: int) -> LogRows:
+        """Return every n-th row, so that there are at most so many.
+
+        Args:
+            most: how many rows there may be.
+        """
+        stride, first, parts = -(-self.rows // most), 0, []
+        for batch in self.batches():
+            start = -first % stride
+            parts.append([column[start::stride] for column in batch])
+            first += batch.arms.size
+        return LogRows(*map(np.concatenate, zip(*parts, strict=True)))
+
     def _survey(self) -> None:
         """Read the log once: arms, rates, sources, times and rows that cannot be used."""
         found, kept = Survey(), self._kept

@@ -17,8 +17,12 @@ from typing import IO, Any, NamedTuple
 import msgspec
 import polars as pl
 
+from armrace.contexts import LONGEST_TEXT
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.formatting import count
+
+EVERY = ("*",)
+"""Stands for all columns that have no role."""
 
 
 class NamedColumns(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -30,8 +34,8 @@ class NamedColumns(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         given |= {FEATURE + name: name for name in given.pop("features", ())}
         return {role: name for role, name in given.items() if name is not None}
 
-    def check(self, present: Iterable[str]) -> None:
-        """Refuse a column that the log does not have, and suggest the nearest.
+    def check(self, present: Iterable[str]) -> NamedColumns:
+        """Return the columns; refuse one that the log does not have, and suggest the nearest.
 
         Args:
             present: the columns of the log.
@@ -40,6 +44,7 @@ class NamedColumns(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         for role, name in self.named().items():
             if name not in names:
                 raise _unknown(role, name, names)
+        return self
 
 
 class Columns(NamedColumns, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -58,7 +63,22 @@ class Columns(NamedColumns, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     unit: str | None = None
     """The visitor, or what else the decision was made for."""
     features: tuple[str, ...] = ()
-    """The features of a schema, which are columns of the same names."""
+    """The features of a schema, which are columns of the same names; :data:`EVERY` for all columns
+    that have no role."""
+
+    def check(self, present: Iterable[str]) -> Columns:
+        """Return the columns that are read, once it is known which those of all features are.
+
+        Args:
+            present: the columns of the log.
+        """
+        if self.features is not EVERY:
+            super().check(present)
+            return self
+        names = dict.fromkeys(name for name in present if 0 < len(name) <= LONGEST_TEXT)
+        plain = msgspec.structs.replace(self, features=())
+        others = tuple(name for name in names if name not in plain.named().values())
+        return msgspec.structs.replace(plain, features=others).check(names)
 
 
 _MOST_NAMED = 12
@@ -226,7 +246,7 @@ def _file_pieces(path: Path, columns: NamedColumns) -> Iterator[Piece]:
 
 def _from_pandas(frame: Any, columns: NamedColumns) -> pl.DataFrame:
     """Take the columns that are read; Polars itself would need pyarrow for those of text."""
-    columns.check(list(map(str, getattr(frame, "columns", []))))
+    columns = columns.check(list(map(str, getattr(frame, "columns", []))))
     taken = {}
     for name in columns.named().values():
         values = frame[name].to_numpy()
@@ -244,7 +264,7 @@ def _frame_pieces(frame: pl.LazyFrame, columns: NamedColumns, name: str) -> Iter
         present = frame.collect_schema().names()
     except _BROKEN as error:
         raise InvalidParameter(f"{name} cannot be read: {_first_line(error)}.") from None
-    columns.check(present)
+    columns = columns.check(present)
     wanted = frame.select(pl.col(name).alias(role) for role, name in columns.named().items())
     first = 1
     try:
@@ -381,7 +401,7 @@ class _CsvParser:
         except csv.Error:  # a stray line break, or a name of more than 128 KB
             names = line.split(self._separator)
         names = [name.strip() for name in names]
-        columns.check(names)
+        columns = columns.check(names)
         # Columns are read by place: a header may name two of them alike, or none.
         self._where = {role: f"c{names.index(name)}" for role, name in columns.named().items()}
         self._numbers: dict[str, type[pl.DataType]] = {
@@ -436,14 +456,13 @@ class _JsonParser:
     reason = "not a JSON object"
 
     def __init__(self, path: Path, block: bytes, columns: NamedColumns) -> None:
-        self._columns = columns.named()
-        self._schema = dict.fromkeys(self._columns.values(), pl.String)
         seen: dict[str, None] = {}
         for line in block.splitlines()[:100]:
             seen |= dict.fromkeys(_keys(line))
         if not seen:
             raise InvalidParameter(f"{path} has no JSON object in its first 100 lines.")
-        columns.check(seen)
+        self._columns = columns.check(seen).named()
+        self._schema = dict.fromkeys(self._columns.values(), pl.String)
 
     def parse(self, block: bytes) -> tuple[pl.DataFrame, frozenset[int]]:
         """Return the rows of a block, and those that are not JSON objects."""

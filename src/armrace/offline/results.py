@@ -48,7 +48,7 @@ ESTIMATORS = {
 }
 """The estimators by their short names."""
 
-_LEAST_ROWS = 100
+LEAST_ROWS = 100
 _LEAST_REWARDS = 10
 _RESAMPLES = 1000
 Method = Literal["exact", "bootstrap"]
@@ -212,10 +212,10 @@ def _estimate(
 
 
 def _warning(rows: float, rewards: float) -> str:
-    if rows < _LEAST_ROWS:
+    if rows < LEAST_ROWS:
         return (
             f"not enough data: it rests on the equivalent of {figure(rows)} rows, and nothing can "
-            f"be concluded from fewer than {_LEAST_ROWS}"
+            f"be concluded from fewer than {LEAST_ROWS}"
         )
     if rewards < _LEAST_REWARDS:
         return (
@@ -275,7 +275,7 @@ class LeafReplay(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_enough(self) -> bool:
         """Whether there is enough data to conclude anything about this leaf."""
-        return self.effective_rows >= _LEAST_ROWS
+        return self.effective_rows >= LEAST_ROWS
 
 
 class PolicyReplay(msgspec.Struct, frozen=True, kw_only=True):

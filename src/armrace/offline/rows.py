@@ -118,7 +118,7 @@ def checked_rows(
         )
     for role in raw.columns:
         given = raw[role]
-        if given.dtype.is_nested():
+        if is_structured(given):
             every = np.ones(raw.height, dtype=np.bool_)
             _exclude(report, usable, numbers, f"the {role} is a list or an object", every)
             given = pl.Series(role, [None] * raw.height, dtype=pl.String)
@@ -136,6 +136,11 @@ def checked_rows(
     report.rows += raw.height
     report.used += int(usable.sum())
     return pl.DataFrame(columns).filter(pl.Series(usable))
+
+
+def is_structured(raw: pl.Series) -> bool:
+    """Whether a column has lists or objects in place of values."""
+    return raw.dtype.is_nested() or raw.dtype == pl.Object
 
 
 def _exclude(
@@ -157,16 +162,16 @@ Reader = Callable[[pl.Series, tuple[float, float]], tuple[pl.Series, Faults]]
 
 
 def _read_name(role: str, raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
-    text = _names(raw)
+    text = read_names(raw)
     return text, iter([(f"the {role} is missing", _flags(text.is_null())), *_unfit(role, text)])
 
 
 def _read_label(role: str, raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
-    text = _names(raw)
+    text = read_names(raw)
     return text, _unfit(role, text)
 
 
-def _names(raw: pl.Series) -> pl.Series:
+def read_names(raw: pl.Series) -> pl.Series:
     """Text without surrounding spaces; empty text is missing."""
     if raw.dtype in (pl.Float32, pl.Float64):
         raw = raw.fill_nan(None)
@@ -197,7 +202,7 @@ def _flags(mask: pl.Series) -> np.ndarray:
     return flags
 
 
-def _numbers(raw: pl.Series) -> pl.Series:
+def read_numbers(raw: pl.Series) -> pl.Series:
     """Numbers where there are any; text such as ``true`` counts as 1."""
     if raw.dtype == pl.String:
         raw = raw.str.strip_chars()
@@ -212,7 +217,7 @@ def _numbers(raw: pl.Series) -> pl.Series:
         return pl.Series(raw.name, [None] * len(raw), dtype=pl.Float64)
 
 
-def _missing(raw: pl.Series) -> np.ndarray:
+def are_missing(raw: pl.Series) -> np.ndarray:
     """Return which values are missing or empty."""
     empty = raw.is_null()
     return _flags(empty | (raw.str.strip_chars() == "") if raw.dtype == pl.String else empty)
@@ -233,12 +238,12 @@ def _read_propensity(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Se
 def _read_number(
     role: str, raw: pl.Series, low: float, high: float, limits: str
 ) -> tuple[np.ndarray, Faults]:
-    values = _numbers(raw)
+    values = read_numbers(raw)
     array = values.fill_null(np.nan).to_numpy()
     with np.errstate(invalid="ignore"):
         outside = ~((array >= low) & (array <= high))
     faults = [
-        (f"the {role} is missing", _missing(raw)),
+        (f"the {role} is missing", are_missing(raw)),
         (f"the {role} is not a number", _flags(values.is_null()) | np.isnan(array)),
         (f"the {role} is outside {limits}", outside),
     ]
@@ -248,7 +253,7 @@ def _read_number(
 def _read_time(raw: pl.Series, bounds: tuple[float, float]) -> tuple[pl.Series, Faults]:
     times = _milliseconds(raw)
     faults = [
-        ("the time is missing", _missing(raw)),
+        ("the time is missing", are_missing(raw)),
         ("the time cannot be read", _flags(times.is_null())),
     ]
     return times, iter(faults)
@@ -264,7 +269,7 @@ def _milliseconds(raw: pl.Series) -> pl.Series:
 
 def _read_numbers_or_text(raw: pl.Series) -> pl.Series:
     """Milliseconds since 1970, of numbers of any unit and of dates in text."""
-    numbers = _numbers(raw)
+    numbers = read_numbers(raw)
     size = numbers.abs()
     scaled = pl.lit(None, dtype=pl.Float64)
     for limit, milliseconds in reversed(_UNITS):
@@ -300,14 +305,14 @@ def _read_feature(
     kind = type(schema.features[name])
     if raw.dtype in (pl.Float32, pl.Float64):
         raw = raw.fill_nan(None)
-    values = _names(raw) if kind is Category else _numbers(raw).fill_nan(None)
+    values = read_names(raw) if kind is Category else read_numbers(raw).fill_nan(None)
     # Every value once, as a service would encode it.
     known = {each: _encoded(schema, name, each) for each in values.unique().drop_nulls().to_list()}
     usable = {each: parts for each, parts in known.items() if parts is not None}
     codes, branches = (
         _replaced(values, {each: parts[at] for each, parts in usable.items()}) for at in (0, 1)
     )
-    missing = _missing(raw)
+    missing = are_missing(raw)
     unfit = _flags(codes.is_null()) & ~missing
     faults = [(f"the feature {name} is {_UNFIT[kind]}", unfit)]
     if schema.missing == "bucket":
