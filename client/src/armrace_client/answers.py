@@ -205,6 +205,60 @@ class SourceView(msgspec.Struct, frozen=True):
     """Entry ``b`` counts delays in milliseconds below ``2^b`` that are not in an earlier one."""
 
 
+class GroupView(msgspec.Struct, frozen=True):
+    """The visits of a source, a unit or a value of a label, but for those that were voided."""
+
+    name: str | None
+    """A unit's is the hash that exports show; ``None`` for visits that have none."""
+    visits: int
+    rewarded: int
+    counted: int
+    held: int
+    retracted: int
+    voided: int
+    """Visits that were voided; no other figure includes them."""
+    mean: float | None
+    """The mean of its rewards, whether they count or not."""
+    first: int
+    last: int
+    """When its first and its last visit began."""
+    difference: float
+    """The largest of its differences from the rest, between 0 and 1, less what chance does."""
+    differs: list[str]
+    """In what it differs, the most first: ``arms`` (which ones its rewards are for), ``delays`` of
+    its rewards, ``rate`` (how many visits are rewarded), ``mean``."""
+    moved: float
+    """By how much it has moved the mean of an arm: that mean, less the mean without its visits."""
+    moved_arm: str | None
+    arms: list[int]
+    """Its rewards by arm."""
+    shown: list[int]
+    """Its visits by arm."""
+    delays: list[int]
+    """As those of a :class:`SourceView`."""
+
+
+class GroupList(msgspec.Struct, frozen=True):
+    """Sources, units or values of a label, and all of them together in the same range of time."""
+
+    time: int
+    progress: float
+    """The share of the log that has been read; below 1 there are no groups yet."""
+    arms: list[str]
+    labels: list[str]
+    """The names of labels that visits have."""
+    begins: int = 0
+    """When the first visit began that is looked at: of very long logs, the latest millions are."""
+    found: int = 0
+    """How many groups fit the search."""
+    visits: int = 0
+    """Their visits."""
+    rewards_by_arm: list[int] = []
+    visits_by_arm: list[int] = []
+    delays: list[int] = []
+    groups: list[GroupView] = []
+
+
 class ExperimentHealth(msgspec.Struct, frozen=True):
     """An experiment at a glance."""
 

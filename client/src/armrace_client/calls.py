@@ -233,6 +233,7 @@ class Methods:
     health = Method(operations.ReadHealth)
     history = Method(operations.ReadHistory)
     sources = Method(operations.ListSources)
+    groups = Method(operations.ListGroups)
     actions = Method(operations.ListActions)
     export = Method(operations.Export)
     back_up = Method(operations.BackUp)

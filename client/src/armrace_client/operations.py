@@ -665,6 +665,39 @@ class ListSources(_OnExperiment[list[answers.SourceView]], frozen=True):
     """Return the rewards of each source by day, and how late they came."""
 
 
+Sort = Literal["visits", "newest", "moved", "difference", "ruled", "name"]
+
+
+@_declared("groups", Route("GET", f"{_NAME}/groups", "read", answers.GroupList, cost=_HISTORY))
+class ListGroups(Operation[answers.GroupList], frozen=True):
+    """Return sources, units or values of a label, and what sets each apart from the rest.
+
+    The log is read at the first call. While that takes time, the answer has no groups, and its
+    ``progress`` is below 1: ask again.
+
+    Args:
+        name: the experiment.
+        by: ``source``, ``unit`` or ``label:NAME``.
+        search: only names with this text; of units, of which the log holds hashes, a whole name or
+            how a hash begins.
+        sort: ``visits``, the most first; ``newest``; ``moved`` or ``difference``, what has moved a
+            mean or differs most first; ``ruled``, what was ruled about first; or ``name``.
+        since: only visits decided at this time or later, in milliseconds since 1970.
+        until: only visits decided before this time.
+        skip: how many to leave out at the beginning.
+        most: how many to return; of more than 1,000, without counts by arm and delay.
+    """
+
+    name: str
+    by: str = "source"
+    search: Annotated[str, Meta(max_length=200)] = ""
+    sort: Sort = "visits"
+    since: int | None = None
+    until: int | None = None
+    skip: Annotated[int, Meta(ge=0)] = 0
+    most: Annotated[int, Meta(ge=1, le=5_000_000)] = 50
+
+
 @_declared("actions", Route("GET", f"{_NAME}/actions", "read", list[answers.Action], cost=_STATE))
 class ListActions(Operation[list[answers.Action]], frozen=True):
     """Return who changed what and when, the latest first.
