@@ -276,7 +276,7 @@ class Cells(NamedTuple):
     counts: Floats
 
     @classmethod
-    def count(
+    def tally(
         cls, groups: Ints, columns: Ints, size: int, width: int, weights: Floats | None = None
     ) -> Cells:
         """Count pairs of a group and a column; with weights, add them up."""
@@ -348,18 +348,19 @@ class Figures:
         self.first[groups[::-1]] = times[::-1]
         self.sums = np.bincount(groups[has], steps[has], minlength=size) / GRID
         arms = arms.astype(np.int64)
-        self.arms = Cells.count(groups[has], arms[has], size, width)
-        self.shown = Cells.count(groups[live], arms[live], size, width)
+        self.arms = Cells.tally(groups[has], arms[has], size, width)
+        self.shown = Cells.tally(groups[live], arms[live], size, width)
         bins = np.frexp(table.delay.all[rows][has].astype(np.float64))[1]
         bins = np.clip(bins, 0, DELAY_BINS - 1).astype(np.int64)
-        self.delays = Cells.count(groups[has], bins, size, DELAY_BINS)
+        self.delays = Cells.tally(groups[has], bins, size, DELAY_BINS)
         self.arm_totals = np.bincount(arms[has], minlength=width).astype(np.float64)
         self.shown_totals = np.bincount(arms[live], minlength=width).astype(np.float64)
         self.delay_totals = np.bincount(bins, minlength=DELAY_BINS).astype(np.float64)
         self.differences = np.maximum(self._differences(size), 0.0)
         self.difference = self.differences.max(axis=0, initial=0.0)
         counted = has & ~waits & (verdict != 3)
-        missing, closed = about.settings.missing_steps(), times + about.settings.window_milliseconds()
+        missing = about.settings.missing_steps()
+        closed = times + about.settings.window_milliseconds()
         learned = counted if missing is None else live & (closed <= about.time)
         values = np.where(counted, steps, missing or 0) / GRID
         self.moved, self.moved_arm = self._moved(
@@ -387,8 +388,8 @@ class Figures:
         """Return the largest change of an arm's mean by each group, and the arm."""
         size, width = shape
         moved, where = np.zeros(size), np.full(size, -1, dtype=np.int64)
-        numbers = Cells.count(groups, arms, size, width)
-        sums = Cells.count(groups, arms, size, width, values).counts
+        numbers = Cells.tally(groups, arms, size, width)
+        sums = Cells.tally(groups, arms, size, width, values).counts
         all_numbers = np.bincount(arms, minlength=width).astype(np.float64)
         all_sums = np.bincount(arms, values, minlength=width)
         with np.errstate(divide="ignore", invalid="ignore"):
