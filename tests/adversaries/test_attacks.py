@@ -28,86 +28,45 @@ SETTING = Setting(means=np.array([0.25, 0.75, 0.5]), horizon=100, budget=50.0)
 BEST, RUNNER_UP = 1, 2
 
 
-def proposed(attack, rewards, weights=(0.0, 0.0, 0.0), round=0, setting=SETTING):
-    """What the attack makes of a round's rewards."""
-    state = attack.start(setting)
-    changed = np.array(rewards)
+PAID, STRUCK, EVEN = [0.5, 1.0, 0.25], [0.5, 0.0, 0.25], (0, 0, 0)
+LIKELY, GIVEN = ZeroBestWhenLikely(likely=0.2), Outage(arm=2, first=5, length=3)
+PROPOSED = [
+    # attack, weights, round, what it makes of the rewards
+    (NoAttack(), EVEN, 0, PAID),
+    (ZeroBest(), EVEN, 0, STRUCK),
+    (SwapBest(), EVEN, 0, [0.5, 0.0, 1.0]),
+    (SwapBest(decoy=0), EVEN, 0, [1.0, 0.0, 0.25]),
+    *((ZeroBestWhenLikely(), (1 - w, w, 0), 0, STRUCK) for w in (0.5, 0.75)),
+    (ZeroBestWhenLikely(), (0.5001, 0.4999, 0), 0, PAID),
+    (LIKELY, (0.8, 0.2, 0), 0, STRUCK),
+    (LIKELY, (0.9, 0.1, 0), 0, PAID),
+    *((Outage(), EVEN, number, STRUCK) for number in (10, 19)),  # the second tenth of the run
+    *((Outage(), EVEN, number, PAID) for number in (9, 20)),
+    *((GIVEN, EVEN, number, [0.5, 1.0, 0.0]) for number in (5, 7)),
+    *((GIVEN, EVEN, number, PAID) for number in (4, 8)),
+    (RandomFlips(rate=1.0), EVEN, 0, [0.5, 0.0, 0.75]),
+    (RandomFlips(rate=0.0), EVEN, 0, PAID),
+    (AaeOpening(), (0, 1, 0), 0, STRUCK),
+    (AaeOpening(), (1, 0, 0), 0, PAID),  # where the best arm cannot be played
+    (AaeOpening(boost=True), (0, 0, 1), 0, [0.5, 1.0, 1.0]),
+    (AaeOpening(boost=True), (0, 1, 0), 0, STRUCK),
+    (AaeOpening(rounds=7), (0, 1, 0), 6, STRUCK),
+    (AaeOpening(rounds=7), (0, 1, 0), 7, PAID),
+]
+
+
+@pytest.mark.parametrize(("attack", "weights", "round", "shown"), PROPOSED, ids=str)
+def test_what_an_attack_makes_of_a_round(attack, weights, round, shown):
+    state, changed = attack.start(SETTING), np.array(PAID)
     stream = stream_for(1, Purpose.ADVERSARY, 0)
-    corrupt(state, round, np.array(weights), changed, setting.budget, stream)
-    return changed.tolist()
+    corrupt(state, round, np.array(weights, dtype=float), changed, SETTING.budget, stream)
+    assert changed.tolist() == shown
 
 
 def test_a_setting_knows_the_best_arm_and_the_next():
     assert (SETTING.best, SETTING.runner_up) == (BEST, RUNNER_UP)
     tied = Setting(np.array([0.5, 0.5, 0.5]), 10, 1.0)
     assert (tied.best, tied.runner_up) == (0, 1)
-
-
-def test_no_attack_leaves_rewards_alone():
-    assert proposed(NoAttack(), [0.1, 0.2, 0.3]) == [0.1, 0.2, 0.3]
-
-
-def test_zero_best_zeroes_the_best_arm_alone():
-    assert proposed(ZeroBest(), [0.5, 1.0, 0.25]) == [0.5, 0.0, 0.25]
-
-
-def test_swap_best_zeroes_the_best_arm_and_lifts_the_runner_up():
-    assert proposed(SwapBest(), [0.5, 1.0, 0.25]) == [0.5, 0.0, 1.0]
-
-
-def test_swap_best_lifts_the_decoy_it_is_given():
-    assert proposed(SwapBest(decoy=0), [0.5, 1.0, 0.25]) == [1.0, 0.0, 0.25]
-
-
-@pytest.mark.parametrize(("weight", "struck"), [(0.5, True), (0.75, True), (0.4999, False)])
-def test_zero_best_when_likely_strikes_from_one_half_on(weight, struck):
-    weights = [1 - weight, weight, 0.0]
-    expected = [0.5, 0.0 if struck else 1.0, 0.25]
-    assert proposed(ZeroBestWhenLikely(), [0.5, 1.0, 0.25], weights) == expected
-
-
-def test_zero_best_when_likely_strikes_from_its_own_threshold_on():
-    attack = ZeroBestWhenLikely(likely=0.2)
-    assert proposed(attack, [0.5, 1.0, 0.25], [0.8, 0.2, 0.0])[BEST] == 0.0
-    assert proposed(attack, [0.5, 1.0, 0.25], [0.9, 0.1, 0.0])[BEST] == 1.0
-
-
-@pytest.mark.parametrize(("round", "down"), [(9, False), (10, True), (19, True), (20, False)])
-def test_an_outage_lasts_the_second_tenth_of_the_run_by_default(round, down):
-    expected = [0.5, 0.0 if down else 1.0, 0.25]
-    assert proposed(Outage(), [0.5, 1.0, 0.25], round=round) == expected
-
-
-@pytest.mark.parametrize(("round", "down"), [(4, False), (5, True), (7, True), (8, False)])
-def test_an_outage_takes_the_arm_and_the_window_it_is_given(round, down):
-    attack = Outage(arm=2, first=5, length=3)
-    expected = [0.5, 1.0, 0.0 if down else 0.25]
-    assert proposed(attack, [0.5, 1.0, 0.25], round=round) == expected
-
-
-def test_random_flips_turn_every_reward_over():
-    assert proposed(RandomFlips(rate=1.0), [0.0, 1.0, 0.25]) == [1.0, 0.0, 0.75]
-
-
-def test_random_flips_at_rate_0_do_nothing():
-    assert proposed(RandomFlips(rate=0.0), [0.0, 1.0, 0.25]) == [0.0, 1.0, 0.25]
-
-
-def test_the_opening_strikes_only_where_the_best_arm_may_be_played():
-    assert proposed(AaeOpening(), [0.5, 1.0, 0.25], [0.0, 1.0, 0.0])[BEST] == 0.0
-    assert proposed(AaeOpening(), [0.5, 1.0, 0.25], [1.0, 0.0, 0.0])[BEST] == 1.0
-
-
-def test_the_opening_can_lift_the_runner_up_where_it_may_be_played():
-    attack = AaeOpening(boost=True)
-    assert proposed(attack, [0.5, 1.0, 0.25], [0.0, 0.0, 1.0]) == [0.5, 1.0, 1.0]
-    assert proposed(attack, [0.5, 1.0, 0.25], [0.0, 1.0, 0.0]) == [0.5, 0.0, 0.25]
-
-
-def test_the_opening_ends_after_its_rounds():
-    attack = AaeOpening(rounds=7)
-    assert proposed(attack, [0.5, 1.0, 0.25], [0.0, 1.0, 0.0], round=6)[BEST] == 0.0
-    assert proposed(attack, [0.5, 1.0, 0.25], [0.0, 1.0, 0.0], round=7)[BEST] == 1.0
 
 
 def test_the_opening_lasts_as_long_as_arm_elimination_needs():

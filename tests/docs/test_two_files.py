@@ -31,7 +31,7 @@ FILES = {
 }
 CHECKS = (
     "tests/docs/test_completeness.py",
-    "tests/reports/test_colours.py",
+    "tests/reports/test_theme.py",
     "tests/test_catalogue.py",
     "tests/test_figures.py",
     "tests/adversaries/test_smallest_cost.py",
@@ -39,7 +39,7 @@ CHECKS = (
 )
 """Tests that read the catalogues; of those that play, only the new members are tried."""
 
-NEW = "test_completeness or test_catalogue or test_colours or every_attack or in-turn or zero-all"
+NEW = "test_completeness or test_catalogue or has_a_style or every_attack or in-turn or zero-all"
 
 
 @pytest.fixture

@@ -37,13 +37,11 @@ WHOLE = [
 
 
 @pytest.mark.parametrize(("environment", "means"), MEANS, ids=lambda given: str(given)[:20])
-def test_means_are_exact(environment, means):
-    assert environment.mean_rewards(4).tolist() == means
-
-
-@pytest.mark.parametrize(("environment", "means"), MEANS, ids=lambda given: str(given)[:20])
-def test_arms_are_counted(environment, means):
+def test_means_are_exact_and_survive_plain_data(environment, means):
     assert environment.arms == len(means) == environment.law().kind.size
+    for each in (environment, ENVIRONMENTS.make(environment.to_builtins())):
+        assert type(each) is type(environment)
+        assert each.mean_rewards(4).tolist() == means
 
 
 @pytest.mark.parametrize("environment", WHOLE, ids=lambda given: str(given)[:20])
@@ -68,13 +66,6 @@ def test_visitors_have_short_vectors_and_means_that_are_probabilities(name):
     assert (kinds.means < 1).all()
     assert kinds.leaves.min() == 0
     assert all((one == other).all() for one, other in zip(kinds, again, strict=True))
-
-
-@pytest.mark.parametrize(("environment", "means"), MEANS, ids=lambda given: str(given)[:20])
-def test_an_environment_survives_plain_data(environment, means):
-    again = ENVIRONMENTS.make(environment.to_builtins())
-    assert type(again) is type(environment)
-    assert again.mean_rewards(4).tolist() == means
 
 
 def test_the_means_of_a_table_are_those_of_the_rounds_played():
@@ -109,78 +100,35 @@ def test_a_law_does_not_share_memory_with_another():
     assert environment.law().place.tolist() == [0, 0, 0, 0]
 
 
+HALVES = (0.5, 0.5)
 REFUSALS = [
-    (Bernoulli, {"means": (0.5,)}, "means must name at least 2 arms; got 1."),
-    (Bernoulli, {"means": ()}, "means must name at least 2 arms; got 0."),
-    (Bernoulli, {"means": (0.5, 1.2)}, "each of means must be in [0, 1]; got 1.2."),
-    (Bernoulli, {"means": (0.5, "x")}, "each of means must be a number; got 'x'."),
-    (Deterministic, {"rewards": (0.5, -1)}, "each of rewards must be in [0, 1]; got -1."),
-    (Deterministic, {"rewards": (0.5,)}, "rewards must name at least 2 arms; got 1."),
-    (
-        Uniform,
-        {"lows": (0.5, 0.6), "highs": (0.6, 0.5)},
-        "each low must be at most its high; got 0.6 and 0.5.",
-    ),
-    (
-        Uniform,
-        {"lows": (0.5, 0.6), "highs": (0.6,)},
-        "lows and highs must be equally many; got 2 lows and 1 highs.",
-    ),
-    (
-        Beta,
-        {"alphas": (1.0, 0.0), "betas": (1.0, 1.0)},
-        "each of alphas must be in [0.001, 1e+06]; got 0.",
-    ),
-    (
-        Beta,
-        {"alphas": (1.0, 1.0), "betas": (1.0,)},
-        "alphas and betas must be equally many; got 2 alphas and 1 betas.",
-    ),
-    (
-        FiniteSupport,
-        {"values": (0.0, 1.0), "probabilities": ((0.5, 0.4), (0.5, 0.5))},
-        "the probabilities of an arm must sum to 1; got 0.9.",
-    ),
-    (
-        FiniteSupport,
-        {"values": (0.0, 1.0), "probabilities": ((1.5, -0.5), (0.5, 0.5))},
-        "each of probabilities must be in [0, 1]; got 1.5.",
-    ),
-    (
-        FiniteSupport,
-        {"values": (0.0, 2.0), "probabilities": ((0.5, 0.5), (0.5, 0.5))},
-        "each of values must be in [0, 1]; got 2.",
-    ),
-    (
-        FiniteSupport,
-        {"values": (), "probabilities": ((), ())},
-        "values must name at least 1 reward; got none.",
-    ),
-    (
-        FiniteSupport,
-        {"values": (0.0, 1.0), "probabilities": ((1.0,), (1.0,))},
-        "values and probabilities must be equally many; got 2 values and 1 probabilities.",
-    ),
-    (Table, {"rewards": np.ones(3)}, "rewards must be an array of rounds x arms."),
-    (Table, {"rewards": "rewards.csv"}, "rewards must be an array of rounds x arms."),
-    (
-        Table,
-        {"rewards": np.ones((3, 1))},
-        "rewards must have at least 1 round and 2 arms; got 3 and 1.",
-    ),
-    (
-        Table,
-        {"rewards": np.ones((0, 2))},
-        "rewards must have at least 1 round and 2 arms; got 0 and 2.",
-    ),
+    (Bernoulli, ((0.5,),), "means must name at least 2 arms; got 1."),
+    (Bernoulli, ((),), "means must name at least 2 arms; got 0."),
+    (Bernoulli, ((0.5, 1.2),), "each of means must be in [0, 1]; got 1.2."),
+    (Bernoulli, ((0.5, "x"),), "each of means must be a number; got 'x'."),
+    (Deterministic, ((0.5, -1),), "each of rewards must be in [0, 1]; got -1."),
+    (Deterministic, ((0.5,),), "rewards must name at least 2 arms; got 1."),
+    (Uniform, ((0.5, 0.6), HALVES), "each low must be at most its high; got 0.6 and 0.5."),
+    (Uniform, (HALVES, (0.6,)), "lows and highs must be equally many; got 2 lows and 1 highs."),
+    (Beta, ((1.0, 0.0), HALVES), "each of alphas must be in [0.001, 1e+06]; got 0."),
+    (Beta, (HALVES, (1.0,)), "alphas and betas must be equally many; got 2 alphas and 1 betas."),
+    (FiniteSupport, ((0, 1), ((0.5, 0.4), HALVES)), "the probabilities of an arm must sum to 1;"),
+    (FiniteSupport, ((0, 1), ((1.5, -0.5), HALVES)), "each of probabilities must be in [0, 1];"),
+    (FiniteSupport, ((0, 2), (HALVES, HALVES)), "each of values must be in [0, 1]; got 2."),
+    (FiniteSupport, ((), ((), ())), "values must name at least 1 reward; got none."),
+    (FiniteSupport, ((0, 1), ((1.0,), (1.0,))), "values and probabilities must be equally many;"),
+    (Table, (np.ones(3),), "rewards must be an array of rounds x arms."),
+    (Table, ("rewards.csv",), "rewards must be an array of rounds x arms."),
+    (Table, (np.ones((3, 1)),), "rewards must have at least 1 round and 2 arms; got 3 and 1."),
+    (Table, (np.ones((0, 2)),), "rewards must have at least 1 round and 2 arms; got 0 and 2."),
 ]
 
 
-@pytest.mark.parametrize(("kind", "values", "sentence"), REFUSALS)
-def test_bad_parameters_are_refused_in_one_sentence(kind, values, sentence):
+@pytest.mark.parametrize(("kind", "given", "sentence"), REFUSALS)
+def test_bad_parameters_are_refused_in_one_sentence(kind, given, sentence):
     with pytest.raises(InvalidParameter) as refusal:
-        kind(**values)
-    assert str(refusal.value) == sentence
+        kind(*given)
+    assert str(refusal.value).startswith(sentence)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -0.1, 1.1])

@@ -1,11 +1,23 @@
-"""The theme: readable in light and dark."""
+"""The theme: readable in light and dark, with a colour for each policy."""
 
+import subprocess
+import sys
 from itertools import combinations
 
 import numpy as np
 import pytest
 
-from armrace.reports.theme import DARK, LIGHT, SERIES, theme_css
+from armrace.policies import POLICIES
+from armrace.reports.theme import (
+    DARK,
+    GREY,
+    LIGHT,
+    MOST_IN_COLOUR,
+    SERIES,
+    choose_styles,
+    style_of,
+    theme_css,
+)
 
 READABLE = 4.5
 """The contrast that WCAG asks of text."""
@@ -142,3 +154,35 @@ def test_both_forms_have_the_same_names():
 def test_every_colour_is_a_variable_of_the_page():
     sheet = theme_css()
     assert all(sheet.count(f"--{name}:") == 3 for name in LIGHT)  # light, chosen dark, system's
+
+
+def test_a_style_depends_on_the_name_alone():
+    many = list(POLICIES)
+    few = choose_styles(["tsallis-inf", "ucb1"], ["ucb1", "tsallis-inf"])
+    all_of_them = choose_styles(many, many)
+    assert few["ucb1"] == all_of_them["ucb1"] == style_of("ucb1")
+    assert few["tsallis-inf"] == all_of_them["tsallis-inf"] == style_of("tsallis-inf")
+
+
+def test_a_users_own_policy_has_the_same_style_in_every_process():
+    code = "from armrace.reports.theme import style_of; print(style_of('my-own'))"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        for _ in range(2)
+    }
+    assert found == {f"{style_of('my-own')}\n"}
+
+
+@pytest.mark.parametrize("first", range(0, 20, 5))
+def test_no_two_lines_of_a_plot_look_the_same(first):
+    labels = list(POLICIES)[first : first + MOST_IN_COLOUR]
+    styles = choose_styles(labels, labels)
+    assert GREY not in styles.values()
+    assert len(set(styles.values())) == len(labels)
+
+
+def test_every_policy_of_the_library_has_a_style_of_its_own():
+    styles = [style_of(name) for name in POLICIES]
+    assert len(set(styles)) == len(styles)
