@@ -36,6 +36,7 @@ _FAMILIES = {
     ("policy", "robust"): "robust to corruption",
     ("policy", "adversarial"): "adversarial, best of both worlds",
     ("policy", "contextual"): "for visitors who differ",
+    ("policy", "published"): "of published experiments",
     ("attack", "paper"): "simple, and of the paper",
     ("attack", "literature"): "from the literature",
     ("attack", "daily life"): "from daily life",

@@ -29,7 +29,7 @@ from typing import Any
 import polars as pl
 
 from armrace.formatting import count, figure
-from armrace.policies import without_contexts
+from armrace.policies import in_the_arena
 from armrace.red_team.batches import (
     CellKey,
     SearchBatch,
@@ -63,7 +63,7 @@ OTHERS: tuple[str | dict[str, Any], ...] = (
     "moss",
     "kl-ucb",
 )
-REST = tuple(name for name in without_contexts() if name not in (*LEADERS, *OTHERS))
+REST = tuple(name for name in in_the_arena() if name not in (*LEADERS, *OTHERS))
 STEADY = {"name": "optimistic-log-barrier", "optimism": 1.0}
 CHEAP = ("two-arms", "one-better", "clicks")
 BUDGETS = (32.0, 100.0, 316.0, 1000.0, 5623.0)

@@ -30,6 +30,14 @@ Confidence = Annotated[
 ]
 
 
+SubGaussian = Annotated[
+    float,
+    Limits(
+        "sub-Gaussian parameter of honest rewards; 1/2 for any in [0, 1]", 0, 1e6, low_open=True
+    ),
+]
+
+
 def is_list(value: Any) -> bool:
     """True for collections other than str, bytes, mappings and sets.
 

@@ -49,3 +49,13 @@ def test_ucb_ends_on_the_target_at_a_small_price():
     ledger = ledger_of(AdaptiveConstant())
     assert ledger.pulls[1] > 19_000
     assert ledger.corruption[0] < 200
+
+
+def test_sigma_scales_the_deviations_and_unbounded_rewards_lose_all_of_it():
+    """0.1 + 0.2 (0.356424 + 0.265425) = 0.22437, from a reward of 0.1 that may fall below 0."""
+    setting = Setting(np.array([0.6, 0.5]), 1000, 9.0, low=-np.inf, high=np.inf)
+    state = AdaptiveConstant(target=1, sigma=0.1).start(setting)
+    state.tally.pulls[:] = 49, 100
+    state.tally.clean_sums[:] = 29.9, 50.0
+    paid = strike(state, [0.1, 0.5], [1.0, 0.0], left=9.0)
+    assert paid[0] == pytest.approx(0.1 - 0.22437, abs=5e-6)

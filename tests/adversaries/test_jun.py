@@ -114,3 +114,26 @@ def test_only_the_likeliest_arm_is_attacked():
 def test_no_arm_is_attacked_while_the_target_is_the_likeliest_or_unknown():
     assert strike(greedy(), [1.0, 0.5, 0.4], [0.05, 0.9, 0.05]) == [1.0, 0.5, 0.4]
     assert strike(greedy(pulls=(400, 0, 5)), [1.0, 0.5, 0.4], [0.9, 0.05, 0.05]) == [1.0, 0.5, 0.4]
+
+
+def unbounded(attack):
+    setting = Setting(np.array([1.0, 0.0]), 1000, 100.0, low=-np.inf, high=np.inf)
+    state = attack.start(setting)
+    state.tally.pulls[:] = 9, 100
+    state.tally.clean_sums[:] = state.tally.paid_sums[:] = 9.0, 0.0
+    return state
+
+
+def test_where_rewards_are_unbounded_all_of_the_amount_is_taken():
+    """With sigma = 0.1, b(100) = 0.053085: 10 - 10 (0 - 0.2 x 0.53085 - 0.1) = 12.0617."""
+    state = unbounded(JunUcb(target=1, sigma=0.1, margin=0.1))
+    paid = strike(state, [1.0, 0.0], [1.0, 0.0], left=1e9)
+    assert paid == [pytest.approx(1.0 - 12.0617, abs=5e-5), 0.0]
+
+
+def test_the_original_greedy_attack_lowers_whatever_may_be_played():
+    state = unbounded(JunGreedy(target=1, sigma=0.1, strikes="all"))
+    paid = strike(state, [1.0, 0.0], [0.05, 0.95], left=1e9)
+    assert paid == [pytest.approx(1.0 - 11.0617, abs=5e-5), 0.0]
+    usual = unbounded(JunGreedy(target=1, sigma=0.1))
+    assert strike(usual, [1.0, 0.0], [0.05, 0.95], left=1e9) == [1.0, 0.0]

@@ -9,11 +9,15 @@ from armrace.environments import (
     Beta,
     Deterministic,
     FiniteSupport,
+    Gaussian,
     Table,
     Uniform,
+    WideUniform,
 )
 from armrace.environments.visitors import VisitorEnvironment
 from armrace.errors import ArmraceError, InvalidParameter
+from armrace.kernels.laws import rewards_between
+from armrace.randomness import reward_place
 
 TABLE = np.array([[0.0, 1.0], [0.5, 0.0], [1.0, 0.5], [0.5, 1.0]])
 
@@ -27,6 +31,8 @@ MEANS = [
     ),
     (Deterministic(rewards=(0.125, 0.0)), [0.125, 0.0]),
     (Table(rewards=TABLE), [0.5, 0.625]),
+    (Gaussian(means=(-1.0, 2.5), sigma=0.1), [-1.0, 2.5]),
+    (WideUniform(lows=(-3.0, 0.0), highs=(1.0, 8.0)), [-1.0, 4.0]),
 ]
 WHOLE = [
     Bernoulli(means=(1, 0)),
@@ -153,3 +159,24 @@ def test_a_table_with_a_bad_reward_is_refused(bad):
 def test_parameters_of_the_wrong_kind_are_refused_by_an_error_of_ours(kind, values):
     with pytest.raises(ArmraceError):
         kind(**values)
+
+
+def test_gaussian_rewards_have_their_moments_and_tails():
+    """Of 200,000 draws: each bound is 6 standard errors wide, so it fails by chance with 1e-8."""
+    law = Gaussian(means=(1.0, -2.0), sigma=0.5).law()
+    law.place[:] = reward_place(3, 0)
+    draws = (rewards_between(law, 0, 200_000) - [1.0, -2.0]) / 0.5
+    root = np.sqrt(len(draws))
+    assert np.abs(draws.mean(axis=0)).max() < 6 / root
+    assert np.abs((draws**2).mean(axis=0) - 1).max() < 6 * np.sqrt(2) / root
+    assert np.abs((draws**4).mean(axis=0) - 3).max() < 6 * np.sqrt(96) / root
+    beyond = (np.abs(draws) > 1.959964).mean(axis=0)
+    assert np.abs(beyond - 0.05).max() < 6 * np.sqrt(0.05 * 0.95) / root
+    assert abs(np.corrcoef(draws.T)[0, 1]) < 6 / root
+    assert abs(np.corrcoef(draws[:-1, 0], draws[1:, 0])[0, 1]) < 6 / root
+
+
+def test_the_range_of_rewards_is_the_unit_interval_unless_a_law_says_otherwise():
+    assert Bernoulli(means=(0.5, 0.1)).reward_range() == (0.0, 1.0)
+    assert Gaussian(means=(0.5, 0.1)).reward_range() == (-np.inf, np.inf)
+    assert WideUniform(lows=(-3.0, 0.0), highs=(1.0, 8.0)).reward_range() == (-3.0, 8.0)

@@ -6,7 +6,7 @@ import msgspec
 import polars as pl
 import pytest
 
-from armrace.policies import without_contexts
+from armrace.policies import in_the_arena
 from armrace.simulation import arena, sweeps
 from armrace.simulation.arena import (
     ATTACKS,
@@ -49,7 +49,7 @@ def test_the_grid_is_as_large_as_promised():
     grid = GRIDS["usual"]
     assert len(grid.environments) >= 6
     assert len(grid.attacks) >= 6
-    assert grid.policies == without_contexts()
+    assert grid.policies == in_the_arena()
     assert (grid.horizon, GRIDS["full"].horizon) == (10**5, 10**6)
     cells = list(grid.cells())
     assert len(cells) == 6 * (1 + 2 * len(ATTACKS))
@@ -60,7 +60,7 @@ def test_every_policy_plays_every_cell_and_costly_distributions_are_refreshed_no
     for cell in GRIDS["quick"].cells():
         looks = make_arena_attack(cell.attack, cell.budget).sees_weights
         found = {each.policy.tag(): each.refresh for each in cell.experiments()}
-        assert set(found) == set(without_contexts())
+        assert set(found) == set(in_the_arena())
         assert found["thompson"] == (0.03 if looks else 0.0)
         assert found["multi-layer-race"] == 0.0
 

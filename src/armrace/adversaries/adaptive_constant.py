@@ -17,7 +17,7 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Floats, corrupt, observe
 from armrace.kernels.streams import Stream
-from armrace.specification import Confidence
+from armrace.specification import Confidence, SubGaussian
 
 
 class AdaptiveConstantState(NamedTuple):
@@ -32,11 +32,12 @@ class AdaptiveConstant(Adversary, frozen=True, tag="adaptive-constant"):
     """Takes from every arm an upper confidence bound of its lead over the target.
 
     With means of the rewards before corruption and
-    ``b(N) = sqrt(ln(pi^2 K N^2/(3 delta))/(2N))``, a play of arm ``i`` loses
+    ``b(N) = sqrt(2 sigma^2 ln(pi^2 K N^2/(3 delta))/N)``, a play of arm ``i`` loses
     ``mean of i - mean of the target + b(plays of i) + b(plays of the target)`` where that is
     positive. Means and numbers of plays include the current reward, as published, so the first play
     of an arm can be attacked. It sees the learner's distribution: all arms that may be played are
-    lowered, once the target has been played. Rewards do not go below 0.
+    lowered, once the target has been played. Rewards do not go below
+    the least that the environment allows: 0, unless they are Gaussian.
 
     Against any learner of O(log T) regret it succeeds with probability ``1 - 2 delta``, at a cost
     of ``O(sum ([mean of i - mean of the target]+ + 4 b(1)) log T)`` (Theorem 4). Formula, timing
@@ -64,10 +65,12 @@ class AdaptiveConstant(Adversary, frozen=True, tag="adaptive-constant"):
 
     target: Target = None
     delta: Confidence = 0.05
+    sigma: SubGaussian = 0.5
 
     def start(self, setting: Setting) -> AdaptiveConstantState:
         target = setting.arm_or(setting.runner_up, "target", self.target)
-        return AdaptiveConstantState(target, self.delta, make_tally(setting.arms))
+        tally = make_tally(setting.arms, self.sigma, setting.low)
+        return AdaptiveConstantState(target, self.delta, tally)
 
 
 @inlined
@@ -77,8 +80,8 @@ def largest_lead(state: AdaptiveConstantState, arm: int, reward: float) -> float
     pulls = tally.pulls[arm] + 1
     lead: float = (tally.clean_sums[arm] + reward) / pulls
     lead -= tally.clean_sums[target] / tally.pulls[target]
-    lead += deviation(pulls, tally.pulls.size, state.delta)
-    return lead + deviation(tally.pulls[target], tally.pulls.size, state.delta)
+    lead += deviation(pulls, tally.pulls.size, state.delta, tally.sigma)
+    return lead + deviation(tally.pulls[target], tally.pulls.size, state.delta, tally.sigma)
 
 
 @implement(corrupt, AdaptiveConstantState)
@@ -95,7 +98,8 @@ def take_largest_lead(
     if state.tally.pulls[state.target] > 0:
         for arm in range(rewards.size):
             if arm != state.target and weights[arm] > 0.0:
-                lower_reward(rewards, arm, largest_lead(state, arm, rewards[arm]), left)
+                lead = largest_lead(state, arm, rewards[arm])
+                lower_reward(rewards, arm, lead, left, state.tally.floor)
 
 
 @implement(observe, AdaptiveConstantState)

@@ -19,15 +19,22 @@ class Tally(NamedTuple):
     paid_sums: npt.NDArray[np.float64]
     clean: npt.NDArray[np.float64]
     """Rewards of the current round before corruption."""
+    sigma: float
+    """By how much honest rewards deviate: they are sub-Gaussian with this parameter."""
+    floor: float
+    """The least reward that may be shown."""
 
 
-def make_tally(arms: int) -> Tally:
+def make_tally(arms: int, sigma: float = 0.5, floor: float = 0.0) -> Tally:
     """Make a tally before the first round.
 
     Args:
         arms: the number of arms.
+        sigma: the sub-Gaussian parameter of honest rewards; 1/2 for any in [0, 1].
+        floor: the least reward that may be shown.
     """
-    return Tally(np.zeros(arms, dtype=np.int64), np.zeros(arms), np.zeros(arms), np.zeros(arms))
+    pulls, sums = np.zeros(arms, dtype=np.int64), np.zeros((3, arms))
+    return Tally(pulls, sums[0].copy(), sums[1].copy(), sums[2].copy(), float(sigma), float(floor))
 
 
 @inlined
@@ -58,21 +65,24 @@ def tally_play(tally: Tally, arm: int, reward: float) -> None:
 
 
 @inlined
-def deviation(pulls: int, arms: int, delta: float) -> float:
-    """``sqrt(ln(pi^2 K N^2/(3 delta))/(2N))``, for ``N`` pulls and ``K`` arms.
+def deviation(pulls: int, arms: int, delta: float, sigma: float = 0.5) -> float:
+    """``sqrt(2 sigma^2 ln(pi^2 K N^2/(3 delta))/N)``, for ``N`` pulls and ``K`` arms.
 
-    With probability ``1 - delta``, no empirical mean of rewards in [0, 1] deviates by more, for all
-    arms and numbers of pulls at once: equation (23) of Liu and Shroff (2019), ``sigma = 1/2``.
+    With probability ``1 - delta``, no empirical mean of sub-Gaussian rewards deviates by more, for
+    all arms and numbers of pulls at once: equation (23) of Liu and Shroff (2019).
 
     Args:
         pulls: the number of pulls.
         arms: the number of arms.
         delta: the probability with which some bound may fail.
+        sigma: the sub-Gaussian parameter; 1/2 for rewards in [0, 1].
 
     >>> f"{deviation(10, 2, 0.05):.6f} {deviation(100, 2, 0.05):.6f}"
     '0.688654 0.265425'
     """
-    return math.sqrt(0.5 / pulls * math.log(math.pi**2 * arms * pulls * pulls / (3.0 * delta)))
+    return math.sqrt(
+        2.0 * sigma * sigma / pulls * math.log(math.pi**2 * arms * pulls * pulls / (3.0 * delta))
+    )
 
 
 @inlined
@@ -86,14 +96,16 @@ def excess_over_allowed(
     pulls = tally.pulls[target]
     # The target is never attacked: its sums before and after corruption are the same.
     allowed = tally.paid_sums[target] / pulls - margin
-    allowed -= 2.0 * deviation(pulls, tally.pulls.size, delta)
+    allowed -= 2.0 * deviation(pulls, tally.pulls.size, delta, tally.sigma)
     # Sums include the play to come, so that a deficit of earlier rounds is carried over to it.
     excess: float = tally.paid_sums[arm] + reward - (tally.pulls[arm] + 1) * allowed
     return excess
 
 
 @inlined
-def lower_reward(rewards: npt.NDArray[np.float64], arm: int, amount: float, left: float) -> None:
+def lower_reward(
+    rewards: npt.NDArray[np.float64], arm: int, amount: float, left: float, floor: float = 0.0
+) -> None:
     """Subtract ``amount``, or as much of it as the reward and the budget allow.
 
     Args:
@@ -101,7 +113,8 @@ def lower_reward(rewards: npt.NDArray[np.float64], arm: int, amount: float, left
         arm: the arm whose reward is lowered.
         amount: by how much.
         left: what remains of the budget.
+        floor: the least reward that may be shown.
     """
-    applied = min(amount, left, rewards[arm])
+    applied = min(amount, left, rewards[arm] - floor)
     if applied > 0.0:
         rewards[arm] -= applied

@@ -29,6 +29,10 @@ class Setting(NamedTuple):
     """The specification of the learner, which an adversary may simulate."""
     support: Floats | None = None
     """All rewards that may be drawn, one row per arm; None for continuous laws."""
+    low: float = 0.0
+    """The least reward that may be shown."""
+    high: float = 1.0
+    """The largest one."""
 
     @property
     def arms(self) -> int:

@@ -111,14 +111,14 @@ def arena(
 def _grid(
     quick: bool, full: bool, policies: list[str] | None, replications: str | None, seed: str
 ) -> Grid:
-    from armrace.policies import POLICIES, without_contexts
+    from armrace.policies import POLICIES, in_the_arena
     from armrace.simulation.arena import GRIDS
 
     if quick and full:
         raise InvalidParameter("--quick and --full exclude each other; give one of them.")
     changes: dict[str, object] = {"seed": whole("seed", seed)}
     if policies is not None:
-        listed = names("policies", policies, without_contexts())
+        listed = names("policies", policies, in_the_arena())
         changes["policies"] = tuple(POLICIES.find(name).identifier() for name in listed)
     if replications is not None:
         changes["replications"] = whole("replications", replications)

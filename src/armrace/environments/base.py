@@ -1,4 +1,4 @@
-"""The base of environments: arms with laws on [0, 1], known to ledger and adversary."""
+"""The base of environments: arms with laws, usually on [0, 1], known to ledger and adversary."""
 
 from __future__ import annotations
 
@@ -41,6 +41,14 @@ class Environment(Specification, frozen=True):
     def support(self) -> npt.NDArray[np.float64] | None:
         """Return all rewards that may occur, one row per arm; None if they cannot be listed."""
         return None
+
+    def reward_range(self) -> tuple[float, float]:
+        """Return the least and the largest reward that may be drawn, and that an attack may show.
+
+        The model has rewards in [0, 1]. Other ranges are for experiments that were published with
+        them; only policies that declare ``takes_any_reward`` play there.
+        """
+        return 0.0, 1.0
 
     def law(self) -> Law:
         """Return the laws of all arms, for the engine."""

@@ -138,6 +138,42 @@ class FiniteSupport(Environment, frozen=True, tag="finite-support"):
         )
 
 
+_ANY = 1e6
+
+
+class Gaussian(Environment, frozen=True, tag="gaussian"):
+    """Each arm pays by its own normal law: rewards may be anything, also below 0 and above 1.
+
+    The model has rewards in [0, 1]. This law is for published experiments that do not; only
+    policies that take any reward play here, and an attack may show any reward.
+    """
+
+    means: Annotated[tuple[float, ...], Limits("mean reward, one per arm", -_ANY, _ANY)]
+    sigma: Annotated[float, Limits("standard deviation of all arms", 0, _ANY, low_open=True)] = 1.0
+
+    def validate(self) -> None:
+        require_arms(self.means, "means")
+
+    def mean_rewards(self, horizon: int) -> Floats:
+        return np.array(self.means, dtype=np.float64)
+
+    def reward_range(self) -> tuple[float, float]:
+        return -math.inf, math.inf
+
+    def law(self) -> laws.Law:
+        return laws.make_law(laws.GAUSSIAN, len(self.means), self.means, self.sigma)
+
+
+class WideUniform(Uniform, frozen=True, tag="wide-uniform"):
+    """As uniform, with ends that may lie below 0 or above 1: sub-Gaussian, and not Gaussian."""
+
+    lows: Annotated[tuple[float, ...], Limits("least reward, one per arm", -_ANY, _ANY)]
+    highs: Annotated[tuple[float, ...], Limits("largest reward, one per arm", -_ANY, _ANY)]
+
+    def reward_range(self) -> tuple[float, float]:
+        return min(self.lows), max(self.highs)
+
+
 class Table(Environment, frozen=True, tag="table", eq=False):
     """Pays what a table says: an array of rounds x arms."""
 

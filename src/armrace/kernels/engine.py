@@ -151,7 +151,7 @@ def charge(
     """
     cost, legal = 0.0, True
     for arm in range(clean.size):
-        legal &= (proposal[arm] >= 0.0) & (proposal[arm] <= 1.0)
+        legal &= (proposal[arm] >= attack.low) & (proposal[arm] <= attack.high)
         cost = max(cost, abs(proposal[arm] - clean[arm]))
     if not legal:
         ledger.refused[0] += 1
@@ -350,8 +350,8 @@ def _corrupt_round(
 ) -> None:
     """Let the adversary change the rewards of a round, and charge the change to its budget.
 
-    The resulting rewards are left in ``workspace.proposal``. A change that leaves [0, 1] or
-    exceeds the remaining budget is not applied at all.
+    The resulting rewards are left in ``workspace.proposal``. A change that leaves the range
+    of the rewards or exceeds the remaining budget is not applied at all.
     """
     clean, proposal = workspace.clean, workspace.proposal
     # Rewards lie by arms, so that drawing vectorises; an attack gets those of a round side by side.

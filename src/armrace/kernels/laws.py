@@ -34,11 +34,20 @@ from armrace.kernels.streams import (
     uniform,
 )
 
-KINDS = ("Bernoulli", "uniform", "Beta", "finite support", "deterministic", "table", "visitors")
+KINDS = (
+    "Bernoulli",
+    "uniform",
+    "Beta",
+    "finite support",
+    "deterministic",
+    "table",
+    "visitors",
+    "Gaussian",
+)
 """What the kinds of laws are called, in order of their numbers. A new kind is added here, and its
 rewards are drawn in :func:`_fill_arm`."""
 
-BERNOULLI, UNIFORM, BETA, FINITE, DETERMINISTIC, TABLE, VISITORS = range(len(KINDS))
+BERNOULLI, UNIFORM, BETA, FINITE, DETERMINISTIC, TABLE, VISITORS, GAUSSIAN = range(len(KINDS))
 
 CHUNK = BLOCK * BLOCKS
 """Rounds whose rewards are drawn together, so that drawing vectorises."""
@@ -53,7 +62,8 @@ class Law(NamedTuple):
     """The reward laws of all arms.
 
     ``first`` and ``second`` are an arm's parameters: the mean of a Bernoulli arm, the ends of
-    a uniform one, alpha and beta of a Beta one, the value of a deterministic one. ``values``
+    a uniform one, alpha and beta of a Beta one, the value of a deterministic one, mean and standard
+    deviation of a Gaussian one. ``values``
     and ``cumulative`` (one row per arm) belong to finite support, ``table`` to recorded rewards
     (one row per round) and to visitors (the means of each kind of visitor). ``place`` is the key,
     the purpose and the replication of the counter.
@@ -283,6 +293,10 @@ def _fill_arm(
     elif kind == DETERMINISTIC:
         for i in range(CHUNK):
             out[i] = first
+    elif kind == GAUSSIAN:
+        for i in range(CHUNK):
+            a, b, _, _ = _draw_further(law.place, arm, np.uint64(first_round + i), np.uint64(1))
+            out[i] = first + law.second[arm] * _normal(a, b)
     elif kind == TABLE:
         # A table may end within the last chunk; rounds beyond its end are never played.
         for i in range(min(CHUNK, law.table.shape[0] - first_round)):
@@ -341,7 +355,7 @@ def _log_gamma_variate(
     while True:
         a, b, accept, boost = _draw_further(law.place, arm, position, further)
         further += np.uint64(1)
-        normal = math.sqrt(-2.0 * math.log(a)) * math.cos(_TWO_PI * b)
+        normal = _normal(a, b)
         cube = 1.0 + c * normal
         if cube <= 0.0:
             continue
@@ -351,6 +365,12 @@ def _log_gamma_variate(
             if shape < 1.0:
                 log_variate += math.log(boost) / shape
             return log_variate, further
+
+
+@inlined
+def _normal(a: float, b: float) -> float:
+    """Turn two uniform numbers into a standard normal one (Box and Muller 1958)."""
+    return math.sqrt(-2.0 * math.log(a)) * math.cos(_TWO_PI * b)
 
 
 @inlined

@@ -59,6 +59,9 @@ class Attack(NamedTuple):
     """Whether it answers after the arm is drawn, and is charged for that arm alone."""
     smallest_cost: float
     """Every change that the attack makes costs at least this, or nothing."""
+    low: float
+    """The least reward that it may show, and the largest."""
+    high: float
 
 
 class _AttackState(NamedTuple):
@@ -79,6 +82,7 @@ class LiveAttack:
         smallest_cost: float,
         sees_arm: bool = False,
         knows_visitors: bool = False,
+        rewards: tuple[float, float] = (0.0, 1.0),
     ) -> None:
         code = fingerprint(implementations(state))
         # Kept as a member: the addresses below are valid only as long as the handle lives.
@@ -92,6 +96,7 @@ class LiveAttack:
             sees_weights,
             sees_arm,
             smallest_cost,
+            *rewards,
         )
 
 

@@ -12,13 +12,21 @@ RECOMMENDED = "optimistic-log-barrier"
 
 _MANY_ARMS, _LITTLE_OPTIMISM = 30, 0.1
 
-__all__ = ["POLICIES", "RECOMMENDED", "ArmView", "Policy", "recommended", "without_contexts"]
+__all__ = ["POLICIES", "RECOMMENDED", "ArmView", "Policy", "in_the_arena", "recommended"]
 __all__.extend(POLICIES.class_names())
 
 
-def without_contexts() -> tuple[str, ...]:
-    """Return the names of all policies but those for visitors who differ."""
-    return tuple(name for name, policy in POLICIES.items() if not policy.takes_contexts)
+def in_the_arena() -> tuple[str, ...]:
+    """Return the names of the policies that the arena judges.
+
+    Policies for visitors who differ are not among them, nor those that only published experiments
+    need.
+    """
+    return tuple(
+        name
+        for name, policy in POLICIES.items()
+        if not policy.takes_contexts and policy.family != "published"
+    )
 
 
 def recommended(arms: int) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class Policy(Specification, frozen=True):
         "stochastic",
         "adversarial",
         "contextual",
+        "published",
     )
     exact_tickets: ClassVar[bool] = True
     """Whether tickets carry the probability of their arm. If it is costly to compute, tickets
@@ -81,6 +82,9 @@ class Policy(Specification, frozen=True):
 
     takes_contexts: ClassVar[bool] = False
     """Whether it looks at visitors' contexts; ``start`` then takes their shape, too."""
+
+    takes_any_reward: ClassVar[bool] = False
+    """Whether rewards may lie outside [0, 1], as in experiments with Gaussian ones."""
 
     def start(self, arms: int, horizon: int) -> Any:
         """Return the state before the first round.

@@ -28,7 +28,7 @@ from armrace.adversaries import (
 from armrace.environments import Bernoulli, Beta, Environment
 from armrace.files import locked, make_folder
 from armrace.formatting import figure
-from armrace.policies import without_contexts
+from armrace.policies import in_the_arena
 from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
 from armrace.simulation.results import MEASURES, Result
 from armrace.simulation.scenarios import given_the_budget
@@ -98,7 +98,7 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     environments: tuple[str, ...] = tuple(ENVIRONMENTS_OF_THE_ARENA)
     attacks: tuple[str, ...] = ATTACKS
-    policies: tuple[str, ...] = without_contexts()
+    policies: tuple[str, ...] = in_the_arena()
 
     @property
     def is_smoke_test(self) -> bool:

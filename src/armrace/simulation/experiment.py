@@ -62,6 +62,7 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
 
     def validate(self) -> None:
         self.environment.check_horizon(self.horizon)
+        self._check_range()
         setting = self.setting()
         check_sizes(self.environment, setting.means, setting.support, self.horizon)
         self.adversary.check(setting)
@@ -85,7 +86,23 @@ class Experiment(Specification, frozen=True, tag="experiment", kw_only=True):
         # An environment of the user's may give whole numbers, or a list.
         means = np.array(self.environment.mean_rewards(self.horizon), dtype=np.float64)
         support = self.environment.support()
-        return Setting(means, self.horizon, float(self.budget), self.policy, support)
+        known = (means, self.horizon, float(self.budget), self.policy, support)
+        return Setting(*known, *self.environment.reward_range())
+
+    def _check_range(self) -> None:
+        """Refuse rewards outside [0, 1] where something relies on that range."""
+        low, high = self.environment.reward_range()
+        if low >= 0.0 and high <= 1.0:
+            return
+        paid = f"{self.environment.tag()} pays rewards in [{low:g}, {high:g}]"
+        if not self.policy.takes_any_reward:
+            able = [name for name, each in POLICIES.items() if each.takes_any_reward]
+            raise InvalidParameter(
+                f"{self.policy.tag()} takes rewards in [0, 1], and {paid}; policies that take any "
+                f"are {', '.join(able)}."
+            )
+        if self.audit is not None:
+            raise InvalidParameter(f"an audit takes rewards in [0, 1], and {paid}; leave it out.")
 
 
 def make_experiment(

@@ -165,7 +165,8 @@ def play_reference(experiment: Experiment, parts: Parts, first: int, last: int) 
             corrupt(adversary, number, shown.copy(), proposed, left, stream, scene)
             paid = proposed.copy()
             cost = float(np.abs(paid - clean).max())
-            legal = bool(np.all((paid >= 0) & (paid <= 1)))
+            low, high = parts.rewards
+            legal = bool(np.all((paid >= low) & (paid <= high)))
             if not legal or (not sees_arm and run.spent + cost > budget):
                 run.refused += 1
                 paid = clean.copy()

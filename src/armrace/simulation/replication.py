@@ -95,6 +95,8 @@ class Parts(NamedTuple):
     """Whether an index out of bounds is refused, by a loop that is compiled with such checks."""
     crowd: Crowd | None = None
     """Who comes, if visitors differ."""
+    rewards: tuple[float, float] = (0.0, 1.0)
+    """The range of the rewards, honest or not."""
 
 
 def make_parts(
@@ -140,6 +142,7 @@ def make_parts(
         sees_arm=experiment.account == "seen",
         checked=checked,
         crowd=crowd,
+        rewards=experiment.environment.reward_range(),
     )
 
 
@@ -219,6 +222,7 @@ def live_attack(parts: Parts) -> LiveAttack:
         parts.smallest_cost,
         parts.sees_arm,
         parts.crowd is not None,
+        parts.rewards,
     )
 
 
