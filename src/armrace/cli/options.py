@@ -455,11 +455,17 @@ class ColumnOptions(NamedTuple):
         return {**self._asdict(), "rewards": reward_bounds(self.rewards)}
 
 
-def read_log(place: str, columns: str | None, rewards: str = "0,1", **given: str | None) -> Log:
+def read_log(
+    place: str,
+    columns: str | None,
+    rewards: str = "0,1",
+    schema: str | None = None,
+    **given: str | None,
+) -> Log:
     """Survey a log whose columns are given by a file, by options, or by both."""
     from armrace.offline import open_log
 
-    return open_log(place, columns, rewards=reward_bounds(rewards), **given)
+    return open_log(place, columns, rewards=reward_bounds(rewards), schema=schema, **given)
 
 
 def reward_bounds(text: str) -> tuple[float, float]:

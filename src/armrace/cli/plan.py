@@ -140,9 +140,11 @@ def plan(
     log: Log = None,
     arm: options.Arm = None,
     reward: options.Reward = None,
+    propensity: options.Propensity = None,
     time: options.Time = None,
     columns: options.ColumnsFile = None,
     rewards: options.Rewards = "0,1",
+    schema: options.SchemaFile = None,
     forged: Forged = None,
     forged_clicks: ForgedClicks = None,
     bot_visitors: BotVisitors = None,
@@ -168,6 +170,9 @@ def plan(
     decided once one arm gets 90% of its plays until the end; the table says after how many days 95%
     of the runs have.
 
+    With a --log and a --schema the plan proposes segments (leaves) that the traffic can carry, and
+    says whether contexts earn more than they cost.
+
     Attacks see the probabilities of Thompson sampling slightly outdated, since they are slow to
     compute.
 
@@ -182,12 +187,14 @@ def plan(
 
     rates = None if means is None else shares("means", means)
     visits = None if traffic is None else number("traffic", traffic)
-    named = {"arm": arm, "reward": reward, "time": time}
+    named = {"arm": arm, "reward": reward, "propensity": propensity, "time": time}
+    opened = None
     if log is not None:
         if rates is not None or arms is not None:
             raise InvalidParameter("the log has the arms; leave --means and --arms out.")
-        rates, visits = _read_traffic(options.read_log(log, columns, rewards, **named), visits)
-    elif columns is not None or any(name is not None for name in named.values()):
+        opened = options.read_log(log, columns, rewards, schema=schema, **named)
+        rates, visits = _read_traffic(opened, visits)
+    elif any(name is not None for name in (columns, schema, *named.values())):
         raise InvalidParameter("columns are those of a log; give --log LOG.")
     if visits is None:
         raise InvalidParameter("traffic is missing; give --traffic, or --time with a --log.")
@@ -216,7 +223,7 @@ def plan(
         computing.start() as executor,
         explained_interrupt("; half a plan would mislead, so nothing of it is kept."),
     ):
-        found = planning.answer(question, executor, computing.number_of_workers)
+        found = planning.answer(question, executor, computing.number_of_workers, log=opened)
     outputs.write(
         found.to_builtins,
         lambda: print_plan(found),

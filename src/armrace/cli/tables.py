@@ -311,6 +311,8 @@ def print_plan(plan: Plan) -> None:
         table.add_row(*row)
     print_tables(table)
     console.print(plan.recommendation, markup=False)
+    if plan.contexts is not None:
+        console.print("\n" + " ".join(plan.contexts.sentences), markup=False)
 
 
 def print_replay(found: Replay) -> None:

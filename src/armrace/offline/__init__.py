@@ -12,6 +12,7 @@ from armrace.offline.readers import SAMPLES, Columns, make_columns, read_columns
 from armrace.offline.rows import RowProblem, RowReport
 
 if TYPE_CHECKING:
+    from armrace.offline.crowds import VisitorsOfLog, visitors_of
     from armrace.offline.replaying import POLICIES_REPLAYED, replay
     from armrace.offline.results import (
         ESTIMATORS,
@@ -40,18 +41,20 @@ __all__ = [
     "RowProblem",
     "RowReport",
     "Suggestion",
+    "VisitorsOfLog",
     "make_columns",
     "open_log",
     "read_columns",
     "replay",
     "suggest_schema",
+    "visitors_of",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'armrace.offline' has no attribute {name!r}")
-    from armrace.offline import replaying, results, suggesting
+    from armrace.offline import crowds, replaying, results, suggesting
 
-    homes = (replaying, results, suggesting)
+    homes = (crowds, replaying, results, suggesting)
     return getattr(next(home for home in homes if hasattr(home, name)), name)

@@ -286,6 +286,14 @@ class Log:
             first += batch.arms.size
         return LogRows(*map(np.concatenate, zip(*parts, strict=True)))
 
+    def with_leaves(self, schema: Schema) -> Log:
+        """Return the log with other leaves of the same features.
+
+        Args:
+            schema: the features of the log, with other leaves.
+        """
+        return Log(self.place, self.columns, self.bounds, schema)
+
     def _survey(self) -> None:
         """Read the log once: arms, rates, sources, times and rows that cannot be used."""
         found, kept = Survey(), self._kept

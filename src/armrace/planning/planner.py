@@ -13,6 +13,7 @@ import polars as pl
 from armrace.errors import InvalidParameter
 from armrace.formatting import count, figure, span
 from armrace.offline import Log
+from armrace.planning.contexts import weigh_contexts
 from armrace.planning.plans import REQUIRED, Plan, read_run
 from armrace.planning.question import Question, make_question
 from armrace.simulation.compilation import compile_experiments
@@ -135,10 +136,12 @@ def answer(
     executor: Executor | None = None,
     workers: int | None = None,
     progress: bool | None = None,
+    log: Log | None = None,
 ) -> Plan:
     """Return the plan for a question, with an executor that runs, or on threads.
 
-    Arguments are as for :func:`plan`. An interruption discards it: half a plan would mislead.
+    Arguments are as for :func:`plan`; a ``log`` with a schema has it say whether contexts pay. An
+    interruption discards it: half a plan would mislead.
     """
     good, rows = question.good_enough(), list[dict[str, Any]]()
 
@@ -169,4 +172,7 @@ def answer(
         if standing or suspected:
             passed = play(f"C = {figure(budget)}", budget, contenders if suspected else standing)
             standing = [name for name in standing if name in passed]
-    return Plan(question, pl.DataFrame(rows, infer_schema_length=None))
+    contexts = None
+    if log is not None and log.schema is not None:
+        contexts = weigh_contexts(log, question, executor, workers, progress)
+    return Plan(question, pl.DataFrame(rows, infer_schema_length=None), contexts)

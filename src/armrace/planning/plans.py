@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from armrace.formatting import clicks, count, days_in_words, figure, percent, runs_in_words
+from armrace.planning.contexts import Contexts
 from armrace.planning.question import Question
 from armrace.policies import Policy
 from armrace.policies.base import Guarantee
@@ -423,11 +425,15 @@ class Plan(Presentation):
     Args:
         question: what was asked.
         cells: what was found, in the columns of ``cells``.
+        contexts: what contexts are worth, where visitors of a log were asked about.
     """
 
-    def __init__(self, question: Question, cells: pl.DataFrame) -> None:
+    def __init__(
+        self, question: Question, cells: pl.DataFrame, contexts: Contexts | None = None
+    ) -> None:
         self.question = question
         self.cells = cells
+        self.contexts = contexts
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -477,6 +483,7 @@ class Plan(Presentation):
             "recommendation": self.recommendation,
             "table": self.table.to_dicts(),
             "figures": self.cells.drop("regrets").to_dicts(),
+            "contexts": msgspec.to_builtins(self.contexts),
         }
 
     def _suspected(self) -> pl.DataFrame:

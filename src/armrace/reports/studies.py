@@ -57,6 +57,11 @@ def render_plan(plan: Plan, command: str = "") -> str:
     sections = [
         kit.header("A plan", plan.recommendation, f"{plan_setting(plan.question)} {seed}"),
         kit.section("Policies", [plan_table(plan), _meanings()]),
+        *(
+            [kit.section("Contexts", [kit.items(plan.contexts.sentences)])]
+            if plan.contexts is not None
+            else []
+        ),
         *map(kit.plot_section, plan_plots(plan)),
         _figures_section(plan),
         kit.rerun_section(
