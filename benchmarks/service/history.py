@@ -82,7 +82,7 @@ def _fill(service: Service, now: list[int], decisions: int, seed: int) -> None:
 def _reader(service: Service) -> LogReader:
     engine = service.engine
     (shard,) = engine.loaded
-    return LogReader(engine.store, shard.log, engine.keyring.store_secret())
+    return engine.reader(shard.log)
 
 
 def _live(service: Service) -> ExperimentState:

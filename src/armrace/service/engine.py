@@ -38,7 +38,13 @@ from armrace.errors import (
     UnknownName,
 )
 from armrace.kernels.compiling import NotCompiled, compiling_refused
-from armrace.service.background import run_in_background, run_long, run_soon
+from armrace.service.background import (
+    in_helper,
+    in_transaction,
+    run_in_background,
+    run_long,
+    run_soon,
+)
 from armrace.service.keyring import Keyring
 from armrace.service.loading import (
     STEP,
@@ -52,6 +58,7 @@ from armrace.service.loading import (
 )
 from armrace.service.log.marks import Marks, check_mark, marks_path
 from armrace.service.log.store import Store, Transaction
+from armrace.service.model.settings import Settings
 from armrace.service.operations import HANDLERS
 from armrace.service.work import (
     STORE_ERRORS,
@@ -66,6 +73,7 @@ from armrace.service.work import (
     Target,
     Work,
 )
+from armrace.specification import is_importable
 from armrace_client.operations import Operation
 
 T = TypeVar("T")
@@ -85,6 +93,8 @@ _CATCH_UP = 2000
 _SNAPSHOT_BYTES = 32 * 2**20
 """How much all snapshots of an experiment may take."""
 _MANY_ARMS = 100
+_WORTH_HELP = 5_000
+"""So many records take longer than it takes to send copies to a helper."""
 _CLOSED = "the service is closed; open it again."
 
 
@@ -161,7 +171,6 @@ class Engine:
         self._changed = threading.Condition()
         self._count = 0
         self._closing = False
-        self._is_serving = False
         self._costs: dict[Any, float] = {}
         self._ruling: dict[int, threading.Lock] = {}
         self._loaders = ThreadPoolExecutor(2, "loader")
@@ -255,9 +264,20 @@ class Engine:
             raise StoreFailed(_CLOSED)
 
     def reader(self, log: int) -> LogReader:
-        """Return what reads a log beside the engine, and lets go first what waits for it."""
-        is_busy = lambda: self._is_serving or bool(self._waiting)  # noqa: E731
-        return LogReader(self.store, log, self._secret, is_busy)
+        """Return what reads a log beside the engine."""
+        return LogReader(partial(partial, in_transaction, self.store), log, self._secret)
+
+    def work_out(
+        self, records: int, settings: Settings | None, work: Callable[..., T], *arguments: Any
+    ) -> T:
+        """Return what a function returns, which works on copies and is about so many records.
+
+        If that takes long, a helper calls it, which knows the policy of the settings.
+        """
+        policy = None if settings is None else settings.make_policy()
+        if records < _WORTH_HELP or not (policy is None or is_importable(policy)):
+            return work(*arguments)
+        return in_helper(self.store, policy, work, *arguments)
 
     def ruling(self, log: int) -> threading.Lock:
         """Return what is held to make one ruling about an experiment at a time, in this process."""
@@ -315,11 +335,9 @@ class Engine:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._is_serving = False
                 self._changed.wait_for(lambda: self._has_work() or self._closing)
                 if not self._has_work():
                     return
-                self._is_serving = True
                 tasks, self._tasks = [*self._tasks], deque()
                 calls, batch = self._next()
             for task in tasks:

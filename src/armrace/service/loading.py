@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
-from time import sleep
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -13,8 +12,15 @@ from armrace.errors import DamagedFile, ForeignTicket
 from armrace.kernels.compiling import compiling_refused
 from armrace.learner import Learner
 from armrace.learner.learner import compile_learner
-from armrace.service.background import uncollected
-from armrace.service.log.chain import BEGINNING, Chain, Head, LogRecord, head_of
+from armrace.service.background import AskAhead, ask_ahead, uncollected
+from armrace.service.log.chain import (
+    BEGINNING,
+    Chain,
+    Head,
+    LogRecord,
+    head_of,
+    make_record,
+)
 from armrace.service.log.marks import Marks, check_mark
 from armrace.service.log.store import LogEntry, Store, Transaction
 from armrace.service.model.events import (
@@ -67,7 +73,7 @@ def _kept(sequences: list[int], step: int) -> Collection[int]:
 
 
 T = TypeVar("T")
-PART = 1000
+PART = 500
 """How many records are read in one transaction, and applied before others are served."""
 
 
@@ -134,14 +140,18 @@ class Replayed(NamedTuple):
 
 
 class LogReader:
-    """Reads one log beside the engine, which is let go first while it is busy."""
+    """Reads one log beside the engine, here or in a helper, to which it can be sent."""
 
-    def __init__(
-        self, store: Store, log: int, secret: bytes, is_busy: Callable[[], bool] = lambda: False
-    ) -> None:
-        self._store, self._log = store, log
+    def __init__(self, ask_ahead: AskAhead, log: int, secret: bytes) -> None:
+        self._ask_ahead = ask_ahead
+        self._log, self._secret = log, secret
         self._chain = Chain(secret, log)
-        self._is_busy = is_busy
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LogReader, (ask_ahead, self._log, self._secret)
+
+    def _ask(self, work: Callable[..., Any], *arguments: Any) -> Any:
+        return self._ask_ahead(work, self._log, *arguments)()
 
     def parts(self, after: Head = BEGINNING, end: int | None = None) -> Iterator[list[LogRecord]]:
         """Yield records in parts that were checked against the chain.
@@ -149,38 +159,30 @@ class LogReader:
         They are those after ``after`` up to ``end``, by default the last one that there is now.
         """
         if end is None:
-            with self._store.transaction() as transaction:
-                end = transaction.head(self._log).sequence
+            end = self._ask(_end_of)
+        if after.sequence >= end:
+            return
+        ahead = self._ask_ahead(_part, self._log, after.sequence, end)
         while after.sequence < end:
-            for _ in range(20):  # the engine serves what waits first, but not for ever
-                if not self._is_busy():
-                    break
-                sleep(0.0005)
-            with self._store.transaction() as transaction:
-                # What was appended since is not wanted: the caller sees the log of one moment.
-                most = min(PART, end - after.sequence)
-                part = list(transaction.read(self._log, after.sequence, most))
-                if not part or part[0].sequence != after.sequence + 1:
-                    check_there(transaction, self._log)  # it may have been deleted meanwhile
+            part = list(map(make_record, ahead()))
             if not part:
                 raise shortened(after, end)
+            # The next part is read while this one is looked at.
+            if part[-1].sequence < end:
+                ahead = self._ask_ahead(_part, self._log, part[-1].sequence, end)
             self._chain.verify(after, part)
             yield part
             after = head_of(part[-1])
 
     def verdicts(self, after: int = 0) -> Verdicts:
         """Return the last ruling about each visit that records after ``after`` speak of."""
-        with self._store.transaction() as transaction:
-            return verdicts_in(transaction.find_many(self._log, (ACTIONS,), after))
+        verdicts: Verdicts = self._ask(_verdicts, after)
+        return verdicts
 
     def load(self) -> tuple[ExperimentState, int]:
         """Return the experiment at the end of its log, and its latest snapshot or 0."""
         while True:
-            with self._store.transaction() as transaction:
-                base = max(transaction.snapshots(self._log), default=0)
-                data = transaction.load_snapshot(self._log, base) if base else None
-                found = transaction.find_many(self._log, (ACTIONS,), base)
-                verdicts, end = verdicts_in(found), transaction.head(self._log)
+            base, data, verdicts, end = self._ask(_latest)
             experiment = None if data is None else ExperimentState.load(data)
             if experiment is not None:
                 experiment.preload(verdicts)
@@ -206,8 +208,7 @@ class LogReader:
 
         It begins with the latest snapshot that they leave valid.
         """
-        with self._store.transaction() as transaction:
-            sequences = [each for each in transaction.snapshots(self._log) if each <= end]
+        sequences = [each for each in self._ask(_snapshots) if each <= end]
         base, experiment = self._base(sequences, ruled)
         # The new rulings last: they overrule what the log says about the same visits.
         verdicts = {**self.verdicts(after=base), **ruled}
@@ -221,6 +222,11 @@ class LogReader:
         assert experiment is not None
         return Replayed(experiment, base, snapshots)
 
+    def follow(self, experiment: ExperimentState) -> None:
+        """Apply what has come since a replay, until little is left."""
+        while (end := self._ask(_end_of)) - experiment.head.sequence > PART:
+            self._apply(experiment, experiment.verdicts, end)
+
     def _base(
         self, sequences: list[int], ruled: Mapping[int, Verdict]
     ) -> tuple[int, ExperimentState | None]:
@@ -229,14 +235,47 @@ class LogReader:
         for sequence in reversed(sequences):
             if first_void is not None and sequence >= first_void:
                 continue
-            with self._store.transaction() as transaction:
-                if sequence not in transaction.snapshots(self._log):
-                    continue
-                experiment = ExperimentState.load(transaction.load_snapshot(self._log, sequence))
+            if (data := self._ask(_snapshot, sequence)) is None:
+                continue
+            experiment = ExperimentState.load(data)
             made = {each: verdict for each, verdict in ruled.items() if each <= sequence}
             if not experiment.needs_replay(made):
                 return sequence, experiment
         return 0, None
+
+
+# What a reader asks for, each in a transaction of its own.
+
+
+def _end_of(transaction: Transaction, log: int) -> int:
+    return transaction.head(log).sequence
+
+
+def _part(transaction: Transaction, log: int, after: int, end: int) -> list[tuple[Any, ...]]:
+    # What was appended since is not wanted: the caller sees the log of one moment.
+    part = [*map(tuple, transaction.read(log, after, min(PART, end - after)))]
+    if not part or part[0][0] != after + 1:
+        check_there(transaction, log)  # it may have been deleted meanwhile
+    return part
+
+
+def _verdicts(transaction: Transaction, log: int, after: int) -> Verdicts:
+    return verdicts_in(transaction.find_many(log, (ACTIONS,), after))
+
+
+def _latest(transaction: Transaction, log: int) -> tuple[int, bytes | None, Verdicts, Head]:
+    base = max(transaction.snapshots(log), default=0)
+    data = transaction.load_snapshot(log, base) if base else None
+    return base, data, _verdicts(transaction, log, base), transaction.head(log)
+
+
+def _snapshots(transaction: Transaction, log: int) -> list[int]:
+    return [*transaction.snapshots(log)]
+
+
+def _snapshot(transaction: Transaction, log: int, sequence: int) -> bytes | None:
+    found = sequence in transaction.snapshots(log)
+    return transaction.load_snapshot(log, sequence) if found else None
 
 
 def catch_up(

@@ -20,7 +20,7 @@ from armrace.service.operations.inspection import (
     back_up_store,
     export_rows,
     verify_store,
-    write_rows,
+    write_export,
 )
 from armrace.service.work import Principal, Session
 from armrace_client.answers import DecisionRow
@@ -104,7 +104,7 @@ class Service(Calls):
             overwrite: whether a file that exists is replaced; else it is refused.
         """
         check_new(Path(path), overwrite=overwrite)
-        write_rows(export_rows(self.session, name), path)
+        write_export(self.session, name, path)
 
     def back_up(self, path: Path | str) -> None:  # type: ignore[override]  # to a place of choice
         """Verify all logs and write a copy of the store into a new file, while it is in use.

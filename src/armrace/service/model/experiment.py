@@ -432,11 +432,13 @@ class ExperimentState:
         return sorted(allowed)
 
     def frozen(self) -> ExperimentState:
-        """Return the experiment as it is now, to be shown while this one goes on.
+        """Return the experiment as it is now, to be shown while this one goes on, or elsewhere.
 
-        It shares the open visits and the sources, which must not be looked at.
+        It has no visits, leases and sources.
         """
         frozen = copy(self)
+        frozen.open, frozen.voided, frozen.leases = OpenVisits(), {}, {}
+        frozen.sources, frozen.audits = Sources(), Audits()
         frozen.arms, frozen.statuses = [*self.arms], [*self.statuses]
         frozen.holds = Holds(self.settings.quarantine, self.holds.standing)
         frozen.totals = self.totals.copied()
@@ -464,6 +466,9 @@ class ExperimentState:
         content = msgspec.msgpack.encode(data)
         # The chain covers records only; snapshots are checked by digests of their own.
         return _digest(content) + content
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ExperimentState.load, (self.save(),)
 
     @classmethod
     def load(cls, content: bytes) -> ExperimentState:

@@ -229,6 +229,7 @@ class Generation:
 
     def still(self) -> Generation:
         """Return the generation as it is now, to be inspected while this one goes on."""
+        self._skip()  # a copy that is saved must not move the stream, which both share
         still = copy(self)
         still.learner = self.learner.still()
         return still

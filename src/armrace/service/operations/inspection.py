@@ -19,10 +19,10 @@ from armrace.audit.auditing import LEVEL
 from armrace.errors import ArmraceError, InvalidParameter, Overloaded
 from armrace.files import atomic_path
 from armrace.limits import check_number
-from armrace.service.loading import Gone, check_subjects, events_of, in_parts
+from armrace.service.loading import Gone, LogReader, check_subjects, events_of, in_parts
 from armrace.service.log.store import Store
 from armrace.service.model import events
-from armrace.service.model.experiment import ExperimentState
+from armrace.service.model.settings import Settings
 from armrace.service.model.views import health_of, history_of, ratio_of, sources_of
 from armrace.service.model.visits import Holds
 from armrace.service.work import Later, Session, Work, in_background, on_experiment
@@ -36,12 +36,19 @@ _ROWS_AT_ONCE = 2000
 """More would keep the interpreter from others for milliseconds while they are converted."""
 
 
+def kind_of_export(path: Path | str) -> str:
+    """Return the format of a file by its ending."""
+    kind = Path(path).suffix.removeprefix(".")
+    if kind not in FORMATS:
+        raise InvalidParameter(
+            f"an export must end in .ndjson or .parquet; got {Path(path).name!r}."
+        )
+    return kind
+
+
 def write_rows(rows: Iterable[DecisionRow], path: Path | str) -> None:
     """Write rows into a file, whose ending says the format; few are in memory at a time."""
-    target = Path(path)
-    kind = target.suffix.removeprefix(".")
-    if kind not in FORMATS:
-        raise InvalidParameter(f"an export must end in .ndjson or .parquet; got {target.name!r}.")
+    target, kind = Path(path), kind_of_export(path)
     parts = in_parts(rows, _ROWS_AT_ONCE)
     with atomic_path(target) as place:
         if kind == "parquet":
@@ -201,57 +208,96 @@ def export(session: Session, asked: operations.Export) -> ExportFile:
     folder = TemporaryDirectory(prefix="armrace-export-", ignore_cleanup_errors=True)
     path = Path(folder.name) / f"export.{asked.format}"
     try:
-        write_rows(export_rows(session, asked.name), path)
+        write_export(session, asked.name, path)
     except BaseException:
         folder.cleanup()
         raise
     return ExportFile(folder, path, asked.format)
 
 
-def export_rows(session: Session, name: str) -> Iterator[answers.DecisionRow]:
-    """Yield all visits of an experiment in their order, with their rewards.
+def write_export(session: Session, name: str, path: Path | str) -> None:
+    """Write all visits of an experiment with their rewards into a file, by its ending."""
+    kind_of_export(path)
+    log, export = _export_of(session, name)
+    session.engine.work_out(export.end, export.settings, _write_export, export, Path(path))
+    _note_export(session, log, export.end)
 
-    A visit is yielded when it has its reward or when its window has closed, and all before it too.
-    In memory are as many as the service itself has open, however long the log is.
-    """
+
+def _write_export(export: _Export, path: Path) -> None:
+    write_rows(export.rows(), path)
+
+
+def export_rows(session: Session, name: str) -> Iterator[answers.DecisionRow]:
+    """Yield all visits of an experiment in their order, with their rewards."""
+    log, export = _export_of(session, name)
+    yield from export.rows()
+    _note_export(session, log, export.end)
+
+
+def _export_of(session: Session, name: str) -> tuple[int, _Export]:
     log = session.log_of(name)
     reader = session.engine.reader(log)
-    experiment, end = session.call(
-        log, lambda work: (work.experiment, work.flush().head(log).sequence)
+    arms, settings, end = session.call(
+        log,
+        lambda work: (
+            [*work.experiment.arms],
+            work.experiment.settings,
+            work.flush().head(log).sequence,
+        ),
     )
-    ruled, window = reader.verdicts(), experiment.window
-    waiting: deque[answers.DecisionRow] = deque()
-    unrewarded: dict[int, answers.DecisionRow] = {}
-    holds = Holds(experiment.settings.quarantine)
-    for part in reader.parts(end=end):
-        for record, event in events_of(part):
-            if isinstance(event, events.HoldChanged):
-                holds.take(event)
-            elif isinstance(event, events.Decided):
-                row = unrewarded[record.sequence] = _row(experiment, record.sequence, event)
-                row.void = ruled.get(record.sequence) == "void"
-                waiting.append(row)
-            elif isinstance(event, events.Rewarded):
-                row = unrewarded.pop(event.decision)
-                _reward(row, event, experiment.scale.reward(event.steps))
-                held = holds.hold_back(row.source, row.labels, row.suspicion)
-                row.counts = ruled.get(event.decision, "hold" if held else "release") == "release"
-            while waiting and (
-                waiting[0].reward is not None or waiting[0].time + window <= event.time
-            ):
-                row = waiting.popleft()
-                unrewarded.pop(row.decision, None)
-                yield row
-    yield from waiting
+    return log, _Export(reader, arms, settings, end)
+
+
+def _note_export(session: Session, log: int, end: int) -> None:
     session.call(log, lambda work: setattr(work.shard, "exported_at", end))
 
 
-def _row(experiment: ExperimentState, sequence: int, event: events.Decided) -> answers.DecisionRow:
-    unit, request = (None if each is None else each.hex() for each in (event.unit, event.request))
-    who = (unit, request, event.source, event.labels or {})
-    return answers.DecisionRow(
-        sequence, event.time, experiment.arms[event.arm], event.probability, event.by, *who
-    )
+class _Export(NamedTuple):
+    """The visits of an experiment up to a record of its log."""
+
+    reader: LogReader
+    arms: list[str]
+    settings: Settings
+    end: int
+
+    def rows(self) -> Iterator[DecisionRow]:
+        """Yield all visits in their order, with their rewards.
+
+        A visit is yielded when it has its reward or when its window has closed, and all before it
+        too. In memory are as many as the service itself has open, however long the log is.
+        """
+        ruled, window = self.reader.verdicts(), self.settings.window_milliseconds()
+        scale, holds = self.settings.scale(), Holds(self.settings.quarantine)
+        waiting: deque[DecisionRow] = deque()
+        unrewarded: dict[int, DecisionRow] = {}
+        for part in self.reader.parts(end=self.end):
+            for record, event in events_of(part):
+                if isinstance(event, events.HoldChanged):
+                    holds.take(event)
+                elif isinstance(event, events.Decided):
+                    row = unrewarded[record.sequence] = self._row(record.sequence, event)
+                    row.void = ruled.get(record.sequence) == "void"
+                    waiting.append(row)
+                elif isinstance(event, events.Rewarded):
+                    row = unrewarded.pop(event.decision)
+                    _reward(row, event, scale.reward(event.steps))
+                    held = holds.hold_back(row.source, row.labels, row.suspicion)
+                    verdict = ruled.get(event.decision, "hold" if held else "release")
+                    row.counts = verdict == "release"
+                while waiting and (
+                    waiting[0].reward is not None or waiting[0].time + window <= event.time
+                ):
+                    row = waiting.popleft()
+                    unrewarded.pop(row.decision, None)
+                    yield row
+        yield from waiting
+
+    def _row(self, sequence: int, event: events.Decided) -> DecisionRow:
+        unit, request = (None if e is None else e.hex() for e in (event.unit, event.request))
+        who = (unit, request, event.source, event.labels or {})
+        return DecisionRow(
+            sequence, event.time, self.arms[event.arm], event.probability, event.by, *who
+        )
 
 
 def _reward(row: answers.DecisionRow, event: events.Rewarded, value: float) -> None:
@@ -289,10 +335,19 @@ def verify_store(session: Session) -> int:
     store.check()
     with store.transaction() as transaction:
         logs = [each.log for each in transaction.logs() if not each.is_deleted]
+        ends = [transaction.head(log).sequence for log in logs]
     records = 0
-    for log in logs:
+    for log, end in zip(logs, ends, strict=True):
         with suppress(Gone):  # deleted meanwhile
-            for part in session.engine.reader(log).parts():
-                check_subjects(part)
-                records += len(part)
+            reader = session.engine.reader(log)
+            records += session.engine.work_out(end, None, _verified, reader)
+    return records
+
+
+def _verified(reader: LogReader) -> int:
+    """Check all records of a log, and return their number."""
+    records = 0
+    for part in reader.parts():
+        check_subjects(part)
+        records += len(part)
     return records

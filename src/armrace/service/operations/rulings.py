@@ -9,18 +9,18 @@ meanwhile, in one short transaction, and goes on with the experiment that was re
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from armrace.errors import ArmraceError, InvalidParameter, Outdated
 from armrace.limits import Limits, check_number
-from armrace.service.loading import events_of
+from armrace.service.loading import LogReader, events_of
 from armrace.service.log.store import Transaction
 from armrace.service.model import events
 from armrace.service.model.experiment import ExperimentState
-from armrace.service.model.settings import DROP, check_label, check_labels, check_reason
+from armrace.service.model.settings import DROP, Settings, check_label, check_labels, check_reason
 from armrace.service.model.views import head_text, history_of, view_of
 from armrace.service.model.visits import Holds
 from armrace.service.work import Session, Work, in_background
@@ -35,6 +35,7 @@ from armrace_client.operations import (
     Void,
 )
 
+T = TypeVar("T")
 _TIME = Limits("milliseconds since 1970", -(2**63), 2**63 - 1)
 _HASH = re.compile("[0-9a-f]{32}")
 _VERDICTS: dict[type[Ruling], Verdict] = {
@@ -63,7 +64,7 @@ class _Begun(NamedTuple):
     """The state that a ruling has seen when it began."""
 
     before: ExperimentState
-    """A copy to be shown."""
+    """A copy to be shown, elsewhere perhaps."""
     live: ExperimentState
     opened: int
     seen: int
@@ -72,11 +73,29 @@ class _Begun(NamedTuple):
     hashed: Callable[[str], bytes | None]
 
 
+class _Selected(NamedTuple):
+    """What a selection has found."""
+
+    visits: int
+    rewarded: int
+    changed: dict[int, Verdict]
+    """The visits whose standing the ruling changes."""
+    reasons: dict[str, list[int]]
+    """These by why they are changed."""
+    unknown: list[str | int]
+    """The identifiers that were given and that no visit has."""
+    ruled: list[str | int]
+    """Those of whose visits none is changed."""
+    known_by_reward: bool
+    """Whether visits that sent no reward may be missing: a list may hold those with a reward
+    alone, and sources may have come with rewards."""
+
+
 class _Selection:
     """The visits of a log that a ruling is about."""
 
     def __init__(self, asked: Ruling, session: Session, log: int, begun: _Begun) -> None:
-        self._since, self._until = asked.since, asked.until
+        self._asked, self._last = asked, begun.seen
         decisions = _decisions(asked, session, log)
         units, requests = (_hashes(each, begun.hashed) for each in (asked.units, asked.requests))
         self._decisions, self._units, self._requests = decisions, units, requests
@@ -87,40 +106,70 @@ class _Selection:
         ]
         self._candidates: dict[int, tuple[events.Decided, tuple[_Name, ...]]] = {}
         self._holds = Holds(begun.before.settings.quarantine)
-        self.found: dict[int, _Found] = {}
-        self.seen: set[_Name] = set()
+        self._found: dict[int, _Found] = {}
+        self._seen: set[_Name] = set()
         """The identifiers that visits have, whatever else is given."""
-        self.known_by_reward = decisions is not None
-        """Whether visits that sent no reward may be missing: a list may hold those with a reward
-        alone, and sources may have come with rewards."""
+        self._known_by_reward = decisions is not None
 
-    def take(self, sequence: int, event: events.Event) -> None:
+    def select(self, reader: LogReader) -> _Selected:
+        """Read the log, and return what was found."""
+        for part in reader.parts(end=self._last):
+            for record, event in events_of(part):
+                self._take(record.sequence, event)
+        found, given = self._found, _given(self._asked)
+        ruled, verdict = reader.verdicts(), _VERDICTS[type(self._asked)]
+        changed = {
+            each: verdict for each in found if _changes(verdict, found[each], ruled.get(each))
+        }
+        moved = {name for each in changed for name in found[each].names}
+        same = {name for each in found.values() for name in each.names} - moved
+        return _Selected(
+            len(found),
+            sum(each.rewarded for each in found.values()),
+            changed,
+            self._by_reason(changed),
+            [name[1] for name in given if name not in self._seen],
+            [name[1] for name in given if name in same],
+            self._known_by_reward,
+        )
+
+    def _by_reason(self, changed: Collection[int]) -> dict[str, list[int]]:
+        asked, sorted_out = self._asked, dict[str, list[int]]()
+        if asked.reasons is None:
+            return {asked.reason: list(changed)} if changed else {}
+        (values,) = _lists(asked).values()
+        reasons = dict(zip(values, asked.reasons, strict=True))
+        for each in changed:
+            sorted_out.setdefault(reasons[self._found[each].names[0][1]], []).append(each)
+        return sorted_out
+
+    def _take(self, sequence: int, event: events.Event) -> None:
         """Look at the next event of the log."""
         if isinstance(event, events.Decided):
             names = self._names_of(sequence, event)
             if names is not None:
                 origin = self._origin_of({event.source}, event.labels)
                 if origin is not None:
-                    self.found[sequence] = _Found(names + origin)
+                    self._found[sequence] = _Found(names + origin)
                 self._candidates[sequence] = event, names
         elif isinstance(event, events.Rewarded):
             decided, names = self._candidates.pop(event.decision, (None, ()))
             if decided is not None:
                 source, labels = _origin(decided, event)
                 origin = self._origin_of({event.source, decided.source}, labels)
-                known = self.found.get(event.decision)
+                known = self._found.get(event.decision)
                 if known is not None or origin is not None:
-                    self.known_by_reward = self.known_by_reward or known is None
+                    self._known_by_reward = self._known_by_reward or known is None
                     held = self._holds.hold_back(source, labels, event.suspicion)
                     names = known.names if origin is None and known is not None else names
-                    self.found[event.decision] = _Found(names + (origin or ()), True, held)
+                    self._found[event.decision] = _Found(names + (origin or ()), True, held)
         elif isinstance(event, events.HoldChanged):
             self._holds.take(event)
 
     def _names_of(self, sequence: int, event: events.Decided) -> tuple[_Name, ...] | None:
         """Return what names a visit, of what its decision alone says; None if it is not meant."""
         names: tuple[_Name, ...] = ()
-        fits, since, until = True, self._since, self._until
+        fits, since, until = True, self._asked.since, self._asked.until
         lists: tuple[tuple[str, Mapping[Any, Any] | None, object], ...] = (
             ("decisions", self._decisions, sequence),
             ("units", self._units, event.unit),
@@ -132,7 +181,7 @@ class _Selection:
                     names += ((kind, wanted[given]),)
                 else:
                     fits = False
-        self.seen.update(names)
+        self._seen.update(names)
         fits = fits and (since is None or event.time >= since)
         return names if fits and (until is None or event.time < until) else None
 
@@ -146,13 +195,13 @@ class _Selection:
             if not named:
                 return None
             names = tuple(("sources", each) for each in named)
-            self.seen.update(names)
+            self._seen.update(names)
         for name, values in self._labels:
             value = (labels or {}).get(name)
             if value not in values:
                 return None
             names += ((name, value),)
-            self.seen.add((name, value))
+            self._seen.add((name, value))
         return names
 
 
@@ -301,36 +350,28 @@ class _Attempt:
         self._begun: _Begun = session.call(log, lambda work: _begin(work, asked.head))
         self._end = self._begun.before.head.sequence
         self._reader = session.engine.reader(log)
-        self._selection = _Selection(asked, session, log, self._begun)
-        for part in self._reader.parts(end=self._begun.seen):
-            for record, event in events_of(part):
-                self._selection.take(record.sequence, event)
-        ruled, verdict = self._reader.verdicts(), _VERDICTS[type(asked)]
-        self._changed = {
-            each: verdict
-            for each, found in self._selection.found.items()
-            if _changes(verdict, found, ruled.get(each))
-        }
-        self._contradicts = self._begun.live.needs_replay(self._changed)
+        selection = _Selection(asked, session, log, self._begun)
+        self._selected: _Selected = self._work_out(selection.select, self._reader)
+        self._contradicts = self._begun.live.needs_replay(self._selected.changed)
+
+    def _work_out(self, work: Callable[..., T], *arguments: Any) -> T:
+        settings = self._begun.before.settings
+        return self._session.engine.work_out(self._end, settings, work, *arguments)
 
     def preview(self) -> RulingAnswer | None:
         """Show what a ruling would change; return ``None`` if another ruling came in between."""
-        begun = self._begun
-        after = self._reader.replay(self._changed, self._end).experiment
-        if self._reader.verdicts(after=self._end):
-            return None
-        return self._answer(
-            begun.before,
-            before=view_of(begun.before, begun.opened),
-            after=view_of(after),
-            history_before=history_of(begun.before, begun.time),
-            history_after=history_of(after, begun.time),
+        begun, changed = self._begun, self._selected.changed
+        shown = self._work_out(
+            _shown, self._reader, changed, begun.before, begun.opened, begun.time
         )
+        return None if shown is None else self._answer(begun.before, **shown)
 
     def conclude(self) -> RulingAnswer | None:
         """Add the event of a ruling; return ``None`` if another ruling came in between."""
-        asked, log, changed = self._asked, self._log, self._changed
-        replayed = self._reader.replay(changed, self._end) if self._contradicts else None
+        asked, log, changed = self._asked, self._log, self._selected.changed
+        if self._contradicts:
+            state, base, snapshots = self._work_out(_replayed, self._reader, changed, self._end)
+            loaded = [ExperimentState.load(state)]  # here, since others wait for transactions
 
         def command(work: Work) -> RulingAnswer | None:
             experiment = work.settled()
@@ -339,13 +380,13 @@ class _Attempt:
                 _seen(transaction, log, asked.head)
             if events.verdicts_in(transaction.find_many(log, (events.ACTIONS,), self._end)):
                 return None
-            if replayed is not None:
-                # A copy, since the transaction may be given up and performed again.
-                again = ExperimentState.load(replayed.experiment.save())
+            if self._contradicts:
+                # The transaction may be given up and performed again.
+                again = loaded.pop() if loaded else ExperimentState.load(state)
                 again.preload(changed)
                 records = list(transaction.read(log, again.head.sequence))
                 ExperimentState.replay(events_of(records), again, changed)
-                work.swap_in(again, replayed.snapshots, replayed.base)
+                work.swap_in(again, snapshots, base)
             elif experiment.needs_replay(changed):  # windows have closed in between
                 return None
             self._add_events(work)
@@ -358,7 +399,7 @@ class _Attempt:
     def _add_events(self, work: Work) -> None:
         asked = self._asked
         # The visits are known to the experiment in advance if it was replayed.
-        for reason, visits in self._by_reason().items():
+        for reason, visits in self._selected.reasons.items():
             verdict, said = _VERDICTS[type(asked)], _words(asked)
             work.add(events.Ruled(work.time, verdict, visits, said, reason, work.actor))
         if getattr(asked, "standing", False):
@@ -368,37 +409,50 @@ class _Attempt:
             by = asked.reason, work.actor
             work.add(events.HoldChanged(work.time, begins, source, labels, *by))
 
-    def _by_reason(self) -> dict[str, list[int]]:
-        """Return the visits that are changed by why they are."""
-        asked, found = self._asked, self._selection.found
-        sorted_out: dict[str, list[int]] = {}
-        if asked.reasons is None:
-            return {asked.reason: list(self._changed)} if self._changed else {}
-        (values,) = _lists(asked).values()
-        reasons = dict(zip(values, asked.reasons, strict=True))
-        for each in self._changed:
-            sorted_out.setdefault(reasons[found[each].names[0][1]], []).append(each)
-        return sorted_out
-
     def _answer(self, experiment: ExperimentState, **shown: Any) -> RulingAnswer:
-        found, given = self._selection.found, _given(self._asked)
-        moved = {name for each in self._changed for name in found[each].names}
-        same = {name for each in found.values() for name in each.names} - moved
-        unknown = [name[1] for name in given if name not in self._selection.seen]
-        ruled = [name[1] for name in given if name in same]
+        selected, unknown, ruled = self._selected, self._selected.unknown, self._selected.ruled
         return RulingAnswer(
             head_text(experiment),
-            visits=len(found),
-            rewarded=sum(each.rewarded for each in found.values()),
-            changed=len(self._changed),
+            visits=selected.visits,
+            rewarded=selected.rewarded,
+            changed=len(selected.changed),
             unknown=len(unknown),
             unknown_listed=unknown[: self._asked.listed],
             unchanged=len(ruled),
             unchanged_listed=ruled[: self._asked.listed],
-            notes=_notes(self._asked, self._selection, experiment.settings.missing),
+            notes=_notes(self._asked, selected, experiment.settings.missing),
             replayed=self._contradicts,
             **shown,
         )
+
+
+def _shown(
+    reader: LogReader,
+    changed: dict[int, Verdict],
+    before: ExperimentState,
+    opened: int,
+    time: int,
+) -> dict[str, Any] | None:
+    """Return an experiment before and after a ruling; ``None`` if there was another one since."""
+    end = before.head.sequence
+    after = reader.replay(changed, end).experiment
+    if reader.verdicts(after=end):
+        return None
+    return {
+        "before": view_of(before, opened),
+        "after": view_of(after),
+        "history_before": history_of(before, time),
+        "history_after": history_of(after, time),
+    }
+
+
+def _replayed(
+    reader: LogReader, changed: dict[int, Verdict], end: int
+) -> tuple[bytes, int, dict[int, bytes]]:
+    """Return the state after a ruling, the snapshot that its replay began with, and later ones."""
+    replayed = reader.replay(changed, end)
+    reader.follow(replayed.experiment)
+    return replayed.experiment.save(), replayed.base, replayed.snapshots
 
 
 def _words(asked: Ruling) -> str:
@@ -422,9 +476,8 @@ def _moment(time: int) -> str:
         return str(time)
 
 
-def _notes(asked: Ruling, selection: _Selection, missing: float | str) -> list[str]:
+def _notes(asked: Ruling, selected: _Selected, missing: float | str) -> list[str]:
     """Return what to know about a ruling."""
-    found = selection.found.values()
     notes = []
     if isinstance(asked, Retract):
         stays = (
@@ -434,8 +487,8 @@ def _notes(asked: Ruling, selection: _Selection, missing: float | str) -> list[s
             "bots that sent no reward stay as they are"
         )
         notes.append(f"A retraction takes back rewards, not visits: {stays}. Void takes visits.")
-    rewarded_alone = bool(found) and all(each.rewarded for each in found)
-    if isinstance(asked, Void) and rewarded_alone and selection.known_by_reward:
+    rewarded_alone = 0 < selected.visits == selected.rewarded
+    if isinstance(asked, Void) and rewarded_alone and selected.known_by_reward:
         notes.append(
             "Every visit that is selected has a reward. If bots also came and sent none, their "
             "visits stay, and count against the arms that they saw: select by unit, or by a "
@@ -456,8 +509,19 @@ def list_quarantine(session: Session, asked: ListQuarantine) -> list[Quarantined
             work.experiment.sources.quarantined(),
         ),
     )
-    reader, holds = session.engine.reader(log), Holds(experiment.settings.quarantine)
-    ruled, parts = reader.verdicts(), reader.parts(end=end)
+    reader, settings = session.engine.reader(log), experiment.settings
+    held: list[QuarantinedReward] = session.engine.work_out(
+        end if left else 0, settings, _quarantined, reader, settings, end, left
+    )
+    return held
+
+
+def _quarantined(
+    reader: LogReader, settings: Settings, end: int, left: int
+) -> list[QuarantinedReward]:
+    """Return the ``left`` rewards that are held up to the record ``end``."""
+    holds, scale, ruled = Holds(settings.quarantine), settings.scale(), reader.verdicts()
+    parts = reader.parts(end=end)
     decided: dict[int, events.Decided] = {}
     held: list[QuarantinedReward] = []
     # The state has counted them, so that no more of the log is read than is needed.
@@ -471,7 +535,7 @@ def list_quarantine(session: Session, asked: ListQuarantine) -> list[Quarantined
                 source, labels = _origin(decided.pop(event.decision), event)
                 is_held = holds.hold_back(source, labels, event.suspicion)
                 if ruled.get(event.decision, "hold" if is_held else "release") == "hold":
-                    value, suspicion = experiment.scale.reward(event.steps), event.suspicion
+                    value, suspicion = scale.reward(event.steps), event.suspicion
                     held.append(
                         QuarantinedReward(event.decision, event.time, value, source, suspicion)
                     )
