@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from armrace.policies.ucb1 import Ucb1
 from armrace.service import MemoryStore, background, engine
 from armrace.service.background import in_helper
 from armrace.service.loading import Gone, LogReader
+from armrace.service.log.store import in_transaction
 from armrace.service.model.settings import Settings
 from processes import started
 from serving import is_replay
@@ -57,9 +59,9 @@ def answers(service, folder, kind):
 def test_answers_are_the_same_here_and_in_a_helper(long_ago, monkeypatch, tmp_path, kind):
     called = []
 
-    def noted(store, known, work, *arguments):
+    def noted(read, known, work, *arguments):
         called.append(getattr(work, "__name__", ""))
-        return in_helper(store, known, work, *arguments)
+        return in_helper(read, known, work, *arguments)
 
     here = answers(long_ago, tmp_path, kind)
     long_ago.release("ads", **RULINGS[kind])
@@ -87,10 +89,10 @@ def _dies(path: str, times: int) -> str:
 def test_work_of_a_helper_that_is_killed_is_done_by_another_one(tmp_path):
     counted = tmp_path / "deaths"
     counted.write_text("")
-    assert in_helper(MemoryStore(), None, _dies, str(counted), 1) == "1 deaths"
+    assert in_helper(None, None, _dies, str(counted), 1) == "1 deaths"
     with pytest.raises(RequestFailed, match="ended twice"):
-        in_helper(MemoryStore(), None, _dies, str(counted), 9)
-    assert in_helper(MemoryStore(), None, _dies, str(counted), 3) == "3 deaths"
+        in_helper(None, None, _dies, str(counted), 9)
+    assert in_helper(None, None, _dies, str(counted), 3) == "3 deaths"
 
 
 def _first_part(reader: LogReader) -> int:
@@ -102,13 +104,17 @@ def _defect() -> None:
 
 
 def test_errors_come_back_as_they_were_raised(long_ago):
-    store, reader = long_ago.engine.store, long_ago.engine.reader(1)
+    read = partial(in_transaction, long_ago.engine.store)
     with pytest.raises(Gone, match="not there any more"):
-        in_helper(store, None, _first_part, long_ago.engine.reader(7))
+        in_helper(read, None, _first_part, long_ago.engine.reader(7))
     with pytest.raises(RuntimeError, match=r"in _defect(.|\n)*ZeroDivisionError"):
-        in_helper(store, None, _defect)
+        in_helper(read, None, _defect)
     # What was asked for ahead and is not wanted any more is no answer to what is asked next.
-    assert [in_helper(store, None, _first_part, reader) for _ in range(3)] == [1, 1, 1]
+    assert [in_helper(read, None, _first_part, long_ago.engine.reader(1)) for _ in range(3)] == [
+        1,
+        1,
+        1,
+    ]
 
 
 class _Damaged(MemoryStore):
@@ -120,7 +126,7 @@ class _Damaged(MemoryStore):
 
 def test_an_error_of_the_store_while_a_helper_reads_is_one_of_the_service(long_ago):
     with pytest.raises(DamagedFile, match="the disk is gone"):
-        in_helper(_Damaged(), None, _first_part, long_ago.engine.reader(1))
+        in_helper(partial(in_transaction, _Damaged()), None, _first_part, long_ago.engine.reader(1))
 
 
 def test_policies_that_no_other_process_can_import_are_replayed_here(long_ago, monkeypatch):
@@ -135,9 +141,8 @@ def test_policies_that_no_other_process_can_import_are_replayed_here(long_ago, m
 
 _PARENT = """
 import os, sys
-from armrace.service import MemoryStore
 from armrace.service.background import in_helper
-print(in_helper(MemoryStore(), None, os.getpid), flush=True)
+print(in_helper(None, None, os.getpid), flush=True)
 sys.stdin.read()
 """
 
@@ -160,11 +165,11 @@ def test_a_helper_ends_with_the_process_that_it_helps(ending):
 
 
 def test_a_copy_of_the_process_has_helpers_of_its_own():
-    mine = in_helper(MemoryStore(), None, os.getpid)
+    mine = in_helper(None, None, os.getpid)
     reading, writing = os.pipe()
     if not (child := os.fork()):
         with open(writing, "w") as answer:  # noqa: PTH123  # a file descriptor
-            answer.write(str(in_helper(MemoryStore(), None, os.getpid)))
+            answer.write(str(in_helper(None, None, os.getpid)))
         background._end_helpers()
         os._exit(0)
     os.close(writing)
@@ -172,4 +177,4 @@ def test_a_copy_of_the_process_has_helpers_of_its_own():
         theirs = answer.read()
     os.waitpid(child, 0)
     assert theirs.isdigit()
-    assert int(theirs) != mine == in_helper(MemoryStore(), None, os.getpid)
+    assert int(theirs) != mine == in_helper(None, None, os.getpid)

@@ -14,7 +14,8 @@ from unittest.mock import patch
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from armrace.service import background, engine, work
+from armrace.service import engine, work
+from armrace.service.log import store
 from armrace.service.model import history
 
 Condition = Callable[[], bool]
@@ -126,7 +127,7 @@ class Scheduler:
     def _read(self, *what: Any) -> Any:
         """Let others run before something is read beside the engine."""
         self.wait(lambda: True)
-        return background.in_transaction(*what)
+        return store.in_transaction(*what)
 
 
 class _Thread:

@@ -23,16 +23,15 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, Any, TypeVar
 
 from armrace.errors import ArmraceError, RequestFailed
 
-if TYPE_CHECKING:
-    from armrace.service.log.store import Store
-
 T = TypeVar("T")
+Read = Callable[..., Any]
+"""Takes a function of a transaction and its other arguments; returns what it returns."""
 AskAhead = Callable[..., Callable[[], Any]]
-"""Takes a function of a transaction and its other arguments; returns what waits for its outcome."""
+"""The same, but returns what waits for what it returns."""
 
 
 def _make_threads() -> None:
@@ -87,14 +86,8 @@ _PRIORITY = 10
 _SIZE = struct.Struct("<Q")
 
 
-def in_transaction(store: Store, work: Callable[..., T], *arguments: Any) -> T:
-    """Return what a function of a transaction and ``arguments`` returns."""
-    with store.transaction() as transaction:
-        return work(transaction, *arguments)
-
-
-def in_helper(store: Store, known: object, work: Callable[..., T], *arguments: Any) -> T:
-    """Call a function in a helper, which may ask for what it wants to read from the store.
+def in_helper(read: Read, known: object, work: Callable[..., T], *arguments: Any) -> T:
+    """Call a function in a helper, and ``read`` here what it asks for.
 
     The function, its arguments, which must be copies, and what it returns are pickled; so is what
     must be ``known`` there, such as a user's policy. If the helper is killed, another one does the
@@ -104,7 +97,7 @@ def in_helper(store: Store, known: object, work: Callable[..., T], *arguments: A
     for _ in range(2):
         helper = _idle.pop() if _idle else _Helper()
         try:
-            outcome = helper.call(store, task)
+            outcome = helper.call(read, task)
         except (EOFError, OSError):
             helper.end()
         except BaseException:
@@ -160,14 +153,14 @@ class _Helper:
         assert self._process.stdout is not None
         self.channel = _Channel(self._process.stdout, self._process.stdin)
 
-    def call(self, store: Store, task: bytes) -> tuple[str, Any]:
+    def call(self, read: Read, task: bytes) -> tuple[str, Any]:
         """Return how a call ends, and what it returns or raises; see :func:`_outcome`."""
         self.channel.send_bytes(task)
         while True:
             kind, content = pickle.loads(self.channel.receive())
             if kind != "asks":
                 return kind, content
-            self.channel.send(_outcome(in_transaction, store, *content))
+            self.channel.send(_outcome(read, *content))
 
     def end(self) -> None:
         """End the process."""

@@ -40,7 +40,6 @@ from armrace.errors import (
 from armrace.kernels.compiling import NotCompiled, compiling_refused
 from armrace.service.background import (
     in_helper,
-    in_transaction,
     run_in_background,
     run_long,
     run_soon,
@@ -57,7 +56,7 @@ from armrace.service.loading import (
     outdated,
 )
 from armrace.service.log.marks import Marks, check_mark, marks_path
-from armrace.service.log.store import Store, Transaction
+from armrace.service.log.store import Store, Transaction, in_transaction
 from armrace.service.model.settings import Settings
 from armrace.service.operations import HANDLERS
 from armrace.service.work import (
@@ -277,7 +276,7 @@ class Engine:
         policy = None if settings is None else settings.make_policy()
         if records < _WORTH_HELP or not (policy is None or is_importable(policy)):
             return work(*arguments)
-        return in_helper(self.store, policy, work, *arguments)
+        return in_helper(partial(in_transaction, self.store), policy, work, *arguments)
 
     def ruling(self, log: int) -> threading.Lock:
         """Return what is held to make one ruling about an experiment at a time, in this process."""

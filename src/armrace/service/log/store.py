@@ -25,15 +25,16 @@ sequence number, a digest and perhaps a subject. These rules hold for every stor
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from armrace.errors import AlreadyExists, DamagedFile, InvalidParameter
 from armrace.service.log.chain import BEGINNING, Head, LogRecord, head_of, make_record
 
+T = TypeVar("T")
 NO_LOGS: Mapping[int, int] = MappingProxyType({})
 """The logs of a transaction that appends nothing."""
 
@@ -237,6 +238,12 @@ class Store(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release what the store holds; it cannot be used afterwards."""
+
+
+def in_transaction(store: Store, work: Callable[..., T], *arguments: Any) -> T:
+    """Return what a function of a transaction and ``arguments`` returns."""
+    with store.transaction() as transaction:
+        return work(transaction, *arguments)
 
 
 SCHEMA = 10
