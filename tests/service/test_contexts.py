@@ -16,7 +16,9 @@ from armrace.errors import (
 )
 from armrace.policies import POLICIES
 from armrace.service.model.events import DecidedIn
-from armrace_client.operations import Visit
+from armrace_client import LeasedExperiment
+from armrace_client.leases import Draws
+from armrace_client.operations import LeasedVisit, Visit
 from serving import events, is_replay, live, live_bytes, replayed, replayed_bytes
 
 CONTEXTUAL = [name for name, policy in POLICIES.items() if policy.takes_contexts]
@@ -42,9 +44,8 @@ def visitor(number: int) -> dict:
 
 def make(service, policy="leaf-barrier", arms=("a", "b"), **more):
     given = {"missing": 0, "horizon": 1000, "window": 60, "seed": 3}
-    return service.create(
-        "ads", list(arms), policy=policy, context=FEATURES, leaves=LEAVES, **{**given, **more}
-    )
+    given |= {"context": FEATURES, "leaves": LEAVES, **more}
+    return service.create("ads", list(arms), policy=policy, **given)
 
 
 def serve(service, clock, count, start=0, **more):
@@ -280,6 +281,55 @@ def test_probabilities_of_leaves_are_those_of_their_next_decisions(service, cloc
 def _leaf_of(service, number):
     state = live(service)
     return state.leaf_names[state.encoded(visitor(number)).leaf]
+
+
+@pytest.mark.parametrize("cuts", [LEAVES, {"country": True, "member": True}])
+def test_a_lease_draws_in_the_leaf_of_each_visitor(service, clock, cuts):
+    make(service, leaves=cuts, floors={"a": 0.1})
+    serve(service, clock, 200)
+    with LeasedExperiment(service, "ads", seconds=50) as leased:
+        made = []
+        for number in range(64):
+            made.append(leased.decide(context=visitor(number)))
+            made[-1].reward(0.5)
+    assert not leased.refused
+    state = live(service)
+    lease = made[0].lease
+    visits = {each.draw: each for each in state.open if each.lease}
+    for number, each in enumerate(made):
+        leaf = state.encoded(visitor(number)).leaf
+        weights = lease.weights[2 * leaf :][:2]
+        assert each.arm == "ab"[Draws(bytes.fromhex(lease.seed), lease.stream, weights).arm(number)]
+        assert visits[number].probability == each.probability
+        assert (visits[number].arm, visits[number].code.leaf) == ("ab".index(each.arm), leaf)
+    assert (lease.feature_key != "") == ("country" in cuts)
+    clock.move(60)
+    assert is_replay(service)
+
+
+@pytest.mark.parametrize(
+    ("policy", "why"),
+    [
+        ("expert-barrier", "its weights depend on all of them"),
+        ("square-cb", "does not draw its decisions by the weights of a moment"),
+    ],
+)
+def test_what_looks_at_more_than_leaves_cannot_be_leased(service, policy, why):
+    make(service, policy)
+    with pytest.raises(InvalidParameter, match=f"{why}.*use decide"):
+        service.lease("ads")
+
+
+def test_a_leased_visit_without_its_features_is_refused(service):
+    make(service)
+    with LeasedExperiment(service, "ads") as leased:
+        with pytest.raises(MissingFeature, match="'device'"):
+            leased.decide()
+        with pytest.raises(UnknownFeature, match="'hour'"):
+            leased.decide(context={**visitor(0), "hour": 3})
+    lease = service.lease("ads")
+    (answer,) = service.report("ads", lease.lease, [LeasedVisit(0)])
+    assert (answer.status, answer.detail) == ("invalid", "the context lacks the feature 'device'.")
 
 
 def test_a_schema_is_read_back_from_the_log(service):

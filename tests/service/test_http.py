@@ -37,7 +37,7 @@ def reward(client, decision, value, **more):
 
 def test_a_decision_is_made_rewarded_and_learned(client, service, clock):
     decision = decide(client)
-    assert decision.keys() == {"decision", "experiment", "arm", "probability", "repeated"}
+    assert decision.keys() == {"decision", "experiment", "arm", "probability", "repeated", "leaf"}
     assert reward(client, decision, 1).json() == {"status": "accepted"}
     assert reward(client, decision, 1).json() == {"status": "duplicate"}
     conflict = reward(client, decision, 0)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
+
+from armrace_client.contexts import Schema
 
 ArmStatus = Literal["active", "paused", "retired"]
 Phase = Literal["running", "paused", "finished"]
@@ -345,7 +348,8 @@ class Lease(msgspec.Struct, frozen=True):
     experiment: str
     arms: list[str]
     weights: list[int]
-    """The probability of each arm in units of 2^-32; their sum is 2^32."""
+    """The probability of each arm in units of 2^-32; their sum is 2^32. Where visitors fall into
+    leaves, those of each leaf, leaf after leaf."""
     seed: str
     """Secret, in hexadecimal digits: whoever knows it can predict the decisions."""
     stream: int
@@ -353,6 +357,16 @@ class Lease(msgspec.Struct, frozen=True):
     """How many decisions may be drawn: those numbered from 0 up to this."""
     expires: int
     """Until when decisions may be drawn and reported, in milliseconds since 1970."""
+    schema: Schema | None = None
+    """The features of visitors, if some tell leaves apart."""
+    feature_key: str = ""
+    """Secret, in hexadecimal digits: by which texts fall into buckets, if leaves depend on it."""
+
+    def leaf_of(self, context: Mapping[str, Any] | None) -> int:
+        """Return the leaf of a visitor; refuse features that the experiment does not declare."""
+        if self.schema is None:
+            return 0
+        return self.schema.encode(context or {}, bytes.fromhex(self.feature_key)).leaf
 
 
 class VisitAnswer(msgspec.Struct, frozen=True):

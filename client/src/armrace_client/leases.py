@@ -8,7 +8,8 @@ so that every language gets the same arm and the service can compute it again:
 - u = word number ``lane`` of the digest, of 4 bytes, little endian
 - arm = the smallest ``a`` with u < weights[0] + ... + weights[a]
 
-The seed is 32 secret bytes, and the weights sum to 2^32.
+The seed is 32 secret bytes, and the weights sum to 2^32. Where visitors fall into leaves, each leaf
+has weights of its own, leaf after leaf, and the arm is drawn by those of the visitor's.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from msgspec.structs import replace
 from armrace_client.answers import DecisionAnswer, Lease, VisitAnswer
 from armrace_client.calls import Calls, RewardItem, check_reward
 from armrace_client.errors import ArmraceError, InvalidParameter, RewardConflict
-from armrace_client.operations import MOST_IN_BATCH, Labels, LeasedVisit
+from armrace_client.operations import MOST_IN_BATCH, Context, Labels, LeasedVisit
 from armrace_client.queue import Outbox
 
 TOTAL = 2**32
@@ -70,24 +71,25 @@ class Draws:
     [0, 0, 1, 0, 0, 0, 2, 1]
     """
 
-    def __init__(self, seed: bytes, stream: int, weights: Sequence[int]) -> None:
+    def __init__(self, seed: bytes, stream: int, weights: Sequence[int], leaves: int = 1) -> None:
         if len(seed) != 32:
             raise InvalidParameter(f"seed must have 32 bytes; got {len(seed)}.")
-        if sum(weights) != TOTAL or min(weights) < 0:
+        arms = len(weights) // leaves
+        rows = [weights[leaf * arms :][:arms] for leaf in range(leaves)]
+        if any(sum(row) != TOTAL or min(row) < 0 for row in rows):
             raise InvalidParameter("weights must be at least 0 and sum to 2^32.")
         self._seed, self._stream = seed, stream
-        self._bounds = list(accumulate(weights))
-        self._cached: tuple[int, list[int]] = (-1, [])
+        self._bounds = [list(accumulate(row)) for row in rows]
+        self._cached: tuple[int, Sequence[int]] = (-1, ())
 
-    def arm(self, n: int) -> int:
-        """Return the arm of a draw."""
-        block, arms = self._cached
+    def arm(self, n: int, leaf: int = 0) -> int:
+        """Return the arm of a draw, for a visitor of a leaf."""
+        block, words = self._cached
         if n >> 4 != block:
-            block, bounds = n >> 4, self._bounds
+            block = n >> 4
             words = _unpack(sha512(self._seed + _pack(self._stream, block)).digest())
-            arms = [bisect_right(bounds, word) for word in words]
-            self._cached = block, arms
-        return arms[n & 15]
+            self._cached = block, words
+        return bisect_right(self._bounds[leaf], words[n & 15])
 
 
 class _Held(NamedTuple):
@@ -106,11 +108,12 @@ class LeasedDecision:
         self,
         lease: Lease,
         arm: int,
+        leaf: int,
         visit: LeasedVisit,
         report: Callable[[LeasedDecision], None],
     ) -> None:
         self.arm = lease.arms[arm]
-        self.probability = lease.weights[arm] / TOTAL
+        self.probability = lease.weights[leaf * len(lease.arms) + arm] / TOTAL
         self.decision: str | None = None
         """The signed name of the decision, once the service has answered the report."""
         self.lease, self.visit, self._report = lease, visit, report
@@ -213,22 +216,30 @@ class LeasedExperiment:
         request: str | None = None,
         source: str | None = None,
         labels: Labels | None = None,
+        context: Context | None = None,
     ) -> LeasedDecision:
         """Draw an arm; every call draws anew. Arguments as :meth:`armrace_client.Client.decide`.
 
         Raises:
-            ArmraceError: there is no lease, or no room for another report.
+            ArmraceError: there is no lease, no room for another report, or a feature is refused.
         """
-        given = {"unit": unit, "request": request, "source": source, "labels": labels}
+        given = {
+            "unit": unit,
+            "request": request,
+            "source": source,
+            "labels": labels,
+            "context": context,
+        }
         with self._lock:
             held, number = self._usable(monotonic()), self._drawn
+            leaf = held.lease.leaf_of(context)
             try:
                 visit = convert({"draw": number, **given}, LeasedVisit)
             except ValidationError as error:
                 raise InvalidParameter(f"{error}.") from None
             self._drawn += 1
-        arm = held.draws.arm(number)
-        return LeasedDecision(held.lease, arm, visit, self._outbox.put_item)
+        arm = held.draws.arm(number, leaf)
+        return LeasedDecision(held.lease, arm, leaf, visit, self._outbox.put_item)
 
     def _usable(self, now: float) -> _Held:
         """Return a lease to draw from; have a thread fetch another one in good time."""
@@ -251,7 +262,8 @@ class LeasedExperiment:
         except ArmraceError as error:
             self._refusal, self._next_try = error, monotonic() + _RETRY_SECONDS
             raise
-        draws = Draws(bytes.fromhex(lease.seed), lease.stream, lease.weights)
+        leaves = len(lease.weights) // len(lease.arms)
+        draws = Draws(bytes.fromhex(lease.seed), lease.stream, lease.weights, leaves)
         # The last tenth is for reports. Times are those of this process, whose clock may be wrong.
         return _Held(lease, draws, asked + self._refresh, asked + 0.9 * self._seconds)
 

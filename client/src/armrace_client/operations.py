@@ -312,6 +312,7 @@ class LeasedVisit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     source: Label | None = None
     suspicion: Annotated[float, Meta(ge=0, le=1)] | None = None
     labels: Labels | None = None
+    context: Context | None = None
 
 
 @_declared(

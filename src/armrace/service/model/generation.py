@@ -25,6 +25,7 @@ from armrace.contexts import Code
 from armrace.errors import DamagedFile
 from armrace.kernels.generics import Context, Ticket, Visitor
 from armrace.learner import Decision, Learner
+from armrace.policies.common.leaf_policy import LeafPolicy
 from armrace.service.model.settings import RewardScale, Settings
 from armrace.service.model.visits import VisitState
 
@@ -101,10 +102,16 @@ class Generation:
         """The number of decisions that the learner plans for."""
         return self.learner.horizon
 
+    @property
+    def looks_at_leaf_alone(self) -> bool:
+        """Whether visitors of one leaf are all alike to the policy."""
+        return self._schema is None or isinstance(self.learner.policy, LeafPolicy)
+
     def visitor_of_leaf(self, leaf: int) -> Visitor:
         """Return a visitor of a leaf, for a policy that looks at nothing else."""
-        vector = np.zeros(self.learner.shape.dimension)
-        return Context(vector, leaf)
+        if self._schema is None:
+            return None
+        return Context(np.zeros(self.learner.shape.dimension), leaf)
 
     def add_arm(self, place: int) -> None:
         """Add an arm to the learner."""

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from armrace.policies.common.leaf_policy import LeafPolicy
 from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.history import Point, point_of
 from armrace.service.model.settings import GRID
@@ -80,10 +79,9 @@ def _leaves(experiment: ExperimentState) -> list[LeafView]:
     if len(experiment.leaf_names) < 2:
         return []
     generation, found = experiment.generation, []
-    by_leaf = isinstance(generation.learner.policy, LeafPolicy)
     for leaf, totals in sorted(experiment.leaves.items()):
         weights: dict[Any, float] = {}
-        if by_leaf:
+        if generation.looks_at_leaf_alone:
             weights = generation.learner.distribution(generation.visitor_of_leaf(leaf))
         arms = [
             LeafArmView(

@@ -19,7 +19,7 @@ from armrace.errors import (
     TooManyOpen,
     UnknownName,
 )
-from armrace.kernels.generics import Ticket
+from armrace.kernels.generics import Ticket, Visitor
 from armrace.limits import Limits, check_number
 from armrace.service.keyring import LEASE, TokenContent
 from armrace.service.loading import events_of
@@ -337,28 +337,35 @@ def take_lease(work: Work, asked: TakeLease) -> answers.Lease:
             f"{generation.learner.policy.tag()} cannot be leased: it does not draw its decisions "
             "by the weights of a moment; use decide."
         )
-    if experiment.settings.schema is not None:
+    if not generation.looks_at_leaf_alone:
         raise InvalidParameter(
-            f"{experiment.name} tells visitors apart, and a lease has one set of weights; use "
-            "decide."
+            f"{generation.learner.policy.tag()} cannot be leased in an experiment with features: "
+            "its weights depend on all of them, and a lease has one set for each leaf; use decide."
         )
     _check_running(work)
     alive = sum(each.expires > work.time for each in experiment.leases.values())
     if alive >= _MOST_LEASES:
         raise InvalidParameter(f"leases that have not expired must be at most {_MOST_LEASES}.")
     work.advance()
-    weights = integer_weights(_probabilities(experiment))
+    visitors = map(generation.visitor_of_leaf, range(experiment.settings.shape.leaves))
+    weights = [
+        weight
+        for visitor in visitors
+        for weight in integer_weights(_probabilities(experiment, visitor))
+    ]
     seed, expires = secrets.token_bytes(32), work.time + round(1000 * asked.seconds)
     sequence = work.add(LeaseGranted(work.time, seed, weights, asked.visits, expires, work.actor))
     content = TokenContent(work.shard.log, sequence, 0, expires)
     token, arms = work.keys.sign(experiment.tenant, content, LEASE), [*experiment.arms]
-    terms = (weights, seed.hex(), sequence, asked.visits, expires)
+    schema, key = experiment.settings.schema, experiment.settings.feature_key
+    shown = key.hex() if schema is not None and schema.needs_key() else ""
+    terms = (weights, seed.hex(), sequence, asked.visits, expires, schema, shown)
     return answers.Lease(token, experiment.name, arms, *terms)
 
 
-def _probabilities(experiment: ExperimentState) -> list[float]:
+def _probabilities(experiment: ExperimentState, visitor: Visitor) -> list[float]:
     """Return the probability of every arm, floors included; 0 for those that may not be chosen."""
-    own = experiment.generation.learner.distribution()
+    own = experiment.generation.learner.distribution(visitor)
     floors = experiment.floors_among(None)
     active = [
         index
@@ -394,9 +401,9 @@ as_batch(Report, _report_each, _list_visits)
 
 
 @lru_cache(64)
-def _draws(seed: bytes, stream: int, weights: tuple[int, ...]) -> Draws:
+def _draws(seed: bytes, stream: int, weights: tuple[int, ...], leaves: int) -> Draws:
     """Return the draws of a lease; a block of them is drawn once for visits reported together."""
-    return Draws(seed, stream, weights)
+    return Draws(seed, stream, weights, leaves)
 
 
 class _ReportVisit:
@@ -425,18 +432,24 @@ class _ReportVisit:
         return self._rewarded(work, _token_of(work, sequence, made), known is None)
 
     def _count(self, work: Work, lease: LeaseState) -> int:
-        asked, generation = self._asked, work.experiment.generation
+        asked, experiment = self._asked, work.experiment
+        generation, leaves = experiment.generation, experiment.settings.shape.leaves
+        code = experiment.encoded(asked.context)
+        leaf = 0 if code is None else code.leaf
         origin = (*_check_identifiers(work, asked), asked.source, _check_origin(asked))
         _check_running(work)
-        arm = _draws(lease.seed, self._token.sequence, tuple(lease.weights)).arm(asked.draw)
-        probability, ticket = lease.weights[arm] / _LEASE_UNIT, None
+        draws = _draws(lease.seed, self._token.sequence, tuple(lease.weights), leaves)
+        arm = draws.arm(asked.draw, leaf)
+        weight = lease.weights[leaf * (len(lease.weights) // leaves) + arm]
+        probability, ticket = weight / _LEASE_UNIT, None
         if lease.generation == generation.number and arm in generation.places:
             # Draws of a floor cannot be told from the policy's own; with floors, the probability
             # of both together is that under which the arm came.
             ticket = Ticket(generation.places.index(arm), probability=probability)
         work.advance()
         drawn = (self._token.sequence, asked.draw)
-        event = Decided(work.time, arm, ticket, 0, probability, b"", *origin, "lease", *drawn)
+        made = (arm, ticket, 0, probability, b"", *origin, "lease", *drawn)
+        event = decided(code, work.time, *made)
         sequence = work.add(event)
         start_afresh_if_over(work)
         return sequence
