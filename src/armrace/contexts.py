@@ -32,24 +32,33 @@ from armrace.errors import (
 from armrace.kernels.generics import ContextShape
 from armrace_client.contexts import (
     GRID,
+    LARGEST_END,
     LONGEST_TEXT,
     MISSING,
+    MOST_COORDINATES,
+    MOST_FEATURES,
     MOST_LEAVES,
     Boolean,
     Category,
     Code,
+    Feature,
     Number,
 )
 
 __all__ = [
+    "GRID",
+    "LARGEST_END",
     "LEAST_ROUNDS",
     "LONGEST_TEXT",
     "MISSING",
+    "MOST_COORDINATES",
+    "MOST_FEATURES",
     "MOST_LEAVES",
     "BadFeature",
     "Boolean",
     "Category",
     "Code",
+    "Feature",
     "MissingFeature",
     "Number",
     "Schema",
