@@ -8,7 +8,7 @@ from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import assign, choose, distribution, learn, make_ticket
 from armrace.policies import Policy
 
-__all__ = ["First", "Fourth", "Second"]
+__all__ = ["First", "Second"]
 
 
 class FirstState(NamedTuple):
@@ -16,10 +16,6 @@ class FirstState(NamedTuple):
 
 
 class SecondState(NamedTuple):
-    plays: np.ndarray
-
-
-class FourthState(NamedTuple):
     plays: np.ndarray
 
 
@@ -35,13 +31,6 @@ class Second(Policy, frozen=True, tag="second-constant"):
 
     def start(self, arms, horizon):
         return SecondState(np.zeros(1, dtype=np.int64))
-
-
-class Fourth(Policy, frozen=True, tag="fourth-constant"):
-    """Plays as the first, and is other code."""
-
-    def start(self, arms, horizon):
-        return FourthState(np.zeros(1, dtype=np.int64))
 
 
 def _implement_all(state_class, number):
@@ -65,5 +54,5 @@ def _implement_all(state_class, number):
         state.plays[0] += number
 
 
-for _number, _state in enumerate((FirstState, SecondState, FourthState), start=1):
+for _number, _state in enumerate((FirstState, SecondState), start=1):
     _implement_all(_state, _number)

@@ -3,10 +3,21 @@
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+
+def python(
+    *arguments: str | Path, check: bool = False, timeout: float = 300, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Run Python to its end, and return what it has printed."""
+    command = [sys.executable, *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=check, timeout=timeout, **options
+    )
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 import threading
 from typing import Annotated, ClassVar
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -12,9 +11,7 @@ from armrace.adversaries import ADVERSARIES, Adversary
 from armrace.adversaries.zero_best import ZeroBest
 from armrace.catalogue import Catalogue, discover
 from armrace.environments import ENVIRONMENTS, Environment
-from armrace.environments.laws import Bernoulli
 from armrace.errors import InvalidParameter, UnknownName
-from armrace.learner import Learner
 from armrace.limits import Limits
 from armrace.policies import POLICIES, Policy
 from armrace.policies.ucb1 import Ucb1
@@ -27,10 +24,6 @@ class Plain(Ucb1, frozen=True, tag="plain-ucb"):
 
 class Strike(ZeroBest, frozen=True, tag="strike"):
     """An attack that nobody registered."""
-
-
-class Clicks(Bernoulli, frozen=True, tag="clicks"):
-    """An environment that nobody registered."""
 
 
 PATH = f"{__name__}:Plain"
@@ -73,25 +66,6 @@ def test_a_class_outside_the_catalogue_is_written_by_its_path_and_read_back() ->
     assert POLICIES.make(written) == Plain()
     assert POLICIES.make(PATH) == Plain()
     assert display_name(PATH) == "plain-ucb"
-
-
-def test_a_result_of_own_classes_can_be_run_again() -> None:
-    result = armrace.simulate(
-        Plain(), Clicks(means=(0.9, 0.1)), Strike(), budget=3, horizon=50, replications=2
-    )
-    assert result.policy == "plain-ucb"
-    spec = msgspec.json.decode(msgspec.json.encode(result.spec))
-    names = [spec[part]["name"] for part in ("policy", "environment", "adversary")]
-    assert names == [f"{__name__}:{name}" for name in ("Plain", "Clicks", "Strike")]
-    again = armrace.simulate(**spec)
-    assert again.final.drop("seconds", strict=False).equals(
-        result.final.drop("seconds", strict=False)
-    )
-
-
-def test_a_snapshot_of_an_own_policy_is_restored() -> None:
-    learner = Learner(Plain(), arms=3, horizon=100, seed=1)
-    assert Learner.restore(learner.snapshot().to_json()).policy == Plain()
 
 
 def test_a_class_that_cannot_be_imported_serves_its_own_process() -> None:

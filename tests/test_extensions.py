@@ -3,13 +3,13 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from forking import Nursery
+from processes import python
 
 PACKAGE = '''
 """A policy, an attack and an environment that a package adds."""
@@ -90,14 +90,10 @@ class Machine:
     def start(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Start Python from nothing."""
         path = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-        return subprocess.run(
-            [sys.executable, *arguments],
+        return python(
+            *arguments,
             cwd=self.folder,
             env={**os.environ, "PYTHONPATH": os.pathsep.join([*map(str, self.path), *path])},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
         )
 
 

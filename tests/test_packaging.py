@@ -22,6 +22,7 @@ from packaging.requirements import Requirement
 
 import armrace
 import armrace_client
+from processes import python
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = [ROOT / "src" / "armrace", ROOT / "client" / "src" / "armrace_client"]
@@ -36,13 +37,7 @@ DROP_CAPABILITY, OVERRIDE_PERMISSIONS = 24, 1
 
 def build(project: Path, folder: Path) -> tuple[Path, Path]:
     """The wheel and the source distribution of a project."""
-    done = subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(project)],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    done = python("-m", "build", "--no-isolation", "--outdir", str(folder), str(project))
     assert done.returncode == 0, done.stdout + done.stderr
     (wheel,), (source,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return wheel, source
@@ -107,15 +102,7 @@ try:
 except ArmraceError as error:
     print(error.code, sorted({"armrace", "numpy", "numba"} & sys.modules.keys()))
 """
-    done = subprocess.run(
-        [sys.executable, "-S", "-c", script],
-        env={"PYTHONPATH": str(packages)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = python("-S", "-c", script, cwd=tmp_path, env={"PYTHONPATH": str(packages)})
     assert done.stdout == "service-unreachable []\n", done.stderr
 
 

@@ -1,12 +1,12 @@
 """The quick form runs, and what it compares plays the same algorithm. Nothing is timed here."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from processes import python
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,13 +27,7 @@ def needs_compiler() -> None:
 @pytest.mark.usefixtures("needs_compiler")
 def test_quick_form_runs_and_its_checks_of_agreement_pass(tmp_path: Path) -> None:
     written = tmp_path / "figures.json"
-    finished = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--quick", "--json", str(written)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    finished = python("-m", "benchmarks", "--quick", "--json", str(written), cwd=ROOT)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     content = json.loads(written.read_text())
     from benchmarks.speed import MATCHES

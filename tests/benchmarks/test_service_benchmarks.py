@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from processes import python
+
 ROOT = Path(__file__).parents[2]
 TINY = (
     *("--seconds", "1", "--rounds", "1", "--batches", "2", "--connections", "4", "--rate", "100"),
@@ -19,14 +21,7 @@ RATIO = r"ratio \d+\.\d+"
 
 def measure(*parts: str) -> str:
     """What the benchmarks print about some parts, in their smallest form."""
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.service", *parts, *TINY],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
+    done = python("-m", "benchmarks.service", *parts, *TINY, cwd=ROOT, timeout=500)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -15,6 +15,7 @@ from armrace.service import Service
 from armrace.service.keyring import Keyring
 from armrace.service.log.sqlite import SqliteStore
 from armrace.service.model.experiment import ExperimentState
+from processes import python
 from serving import Clock, live_bytes
 
 
@@ -354,13 +355,7 @@ def test_a_store_of_the_first_design_is_not_read(store, capsys):
 def test_what_cannot_be_checked_is_refused_with_exit_code_2(store, tmp_path, capsys):
     with armrace.open(store):
         script = "import sys; from armrace.cli.main import run; sys.exit(run(sys.argv[1:]))"
-        done = subprocess.run(
-            [sys.executable, "-c", script, "check", str(store)],
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
+        done = python("-c", script, "check", str(store))
     assert done.returncode == 2
     assert "is in use by another process" in done.stderr
     for arguments, sentence in {

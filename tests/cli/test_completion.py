@@ -1,13 +1,12 @@
 """A shell completes the names of policies, attacks and scenarios in every command."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 from typer.main import get_command
 
 from armrace.cli.main import app, run
+from processes import python
 
 NAMED = (
     "policy", "policies", "attack", "attacks", "scenario", "environment", "measure", "family",
@@ -45,13 +44,7 @@ def test_a_name_gets_its_rest(line, expected, capsys, monkeypatch):
 
 def test_a_shell_gets_it_from_the_program():
     line, expected = next(iter(LINES.items()))
-    done = subprocess.run(
-        [sys.executable, "-m", "armrace"],
-        env={**os.environ, **asked(line)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-m", "armrace", env={**os.environ, **asked(line)})
     assert done.stdout.split() == [expected]
 
 

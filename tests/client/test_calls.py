@@ -2,8 +2,6 @@
 
 import inspect
 import re
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from armrace_client import AsyncClient, Client, DecisionAnswer, answers, operati
 from armrace_client.calls import Calls, Method, Methods
 from armrace_client.errors import InvalidParameter, NotRunning, TooManyOpen
 from armrace_client.operations import OPERATIONS
+from processes import python
 
 METHODS = {name: each for name, each in vars(Methods).items() if isinstance(each, Method)}
 
@@ -125,12 +124,11 @@ async def work(client: Client, other: AsyncClient, made: DecisionAnswer) -> None
     client.decide(7)
     client.void("ads", standing=True)
 """)
-    found = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", program],
+    found = python(
+        *("-m", "mypy", "--strict", "--cache-dir"),
+        tmp_path / "cache",
+        program,
         env={"MYPYPATH": str(Path(armrace_client.__file__).parents[1])},
-        capture_output=True,
-        text=True,
-        check=False,
     ).stdout
     assert re.findall(r'Revealed type is "(?:.*answers\.)?(.*)"', found) == [
         "DecisionAnswer",

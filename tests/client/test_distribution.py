@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import armrace_client
+from processes import python
 
 PROJECT = Path(__file__).parents[2] / "client"
 HEAVY = {"armrace", "numpy", "numba", "scipy", "polars", "matplotlib"}
@@ -16,7 +17,7 @@ MOST_BYTES = 20 * 2**20
 
 def loaded(program):
     names = f"{program}\nimport sys\nprint(*{{name.split('.')[0] for name in sys.modules}})"
-    done = subprocess.run([sys.executable, "-c", names], capture_output=True, text=True, check=True)
+    done = python("-c", names, check=True)
     return set(done.stdout.split())
 
 

@@ -2,8 +2,6 @@
 
 import asyncio
 import math
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,6 +12,7 @@ from armrace_client import ArmraceError, AsyncRewardQueue, RewardItem, RewardQue
 from armrace_client import queue as queue_module
 from armrace_client.answers import RewardAnswer
 from armrace_client.errors import InvalidParameter, ServiceUnreachable, TooManyOpen
+from processes import python
 
 ACCEPTED = RewardAnswer("accepted")
 
@@ -183,9 +182,7 @@ queue = RewardQueue(send)
 for number in range(700):
     queue.put("x", 1.0)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    done = python("-c", program, check=True)
     assert sum(map(int, done.stdout.split())) == 700
     assert done.stderr == ""
 

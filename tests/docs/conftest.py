@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from forking import Nursery
+from processes import python
 
 RunFile = Callable[[Path, Path], str]
 """Runs the program in a file, in a folder, and returns what it prints when it succeeds."""
@@ -38,14 +38,10 @@ def load_script(name: str) -> ModuleType:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the site, which `make docs` would write; a warning of MkDocs is a failure."""
     folder = tmp_path_factory.mktemp("documentation") / "site"
-    done = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+    done = python(
+        *("-m", "mkdocs", "build", "--strict", "--site-dir", folder),
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
     )
     assert done.returncode == 0, done.stderr
     return folder

@@ -1,14 +1,13 @@
 """The scripts of the experiments run, and their pages say what comes out."""
 
 import re
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from armrace.reproduction import PAPERS
+from processes import python
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "experiments"
@@ -31,14 +30,7 @@ def rows(text: str) -> dict[str, list[list[float]]]:
 
 @cache
 def printed(script: str, *options: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(FOLDER / script), *options],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    done = python("-W", "error", str(FOLDER / script), *options, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -2,12 +2,12 @@
 
 import os
 import re
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from processes import python
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "your-own-policy-and-attack.md"
 BLOCK = re.compile(r"^```(python|toml|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -32,14 +32,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of packages in which the wheel is installed."""
     wheels = tmp_path_factory.mktemp("wheels")
-    done = subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(wheels)],
-        cwd=package,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    done = python("-m", "build", "--wheel", "--no-isolation", "--outdir", str(wheels), cwd=package)
     assert done.returncode == 0, done.stdout + done.stderr
     (wheel,) = wheels.glob("armrace_greedy-1.0-*.whl")
     folder = tmp_path_factory.mktemp("installed")
@@ -50,15 +43,7 @@ def installed(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(arguments: list[str], folder: Path, installed: Path) -> str:
     path = os.pathsep.join([str(installed), *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run(
-        [sys.executable, "-m", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    done = python("-m", *arguments, cwd=folder, env={**os.environ, "PYTHONPATH": path})
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -2,11 +2,11 @@
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from processes import python
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,14 +57,8 @@ def copy(tmp_path: Path) -> Path:
 
 
 def run(copy: Path, *arguments: str) -> str:
-    answer = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=copy,
-        env={**os.environ, "PYTHONPATH": str(copy / "src")},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
+    answer = python(
+        *arguments, cwd=copy, env={**os.environ, "PYTHONPATH": str(copy / "src")}, timeout=600
     )
     assert answer.returncode == 0, answer.stdout[-3000:] + answer.stderr[-3000:]
     return answer.stdout

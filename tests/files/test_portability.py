@@ -1,7 +1,6 @@
 """The library and the simulator on systems without POSIX locks and signal masks."""
 
-import subprocess
-import sys
+from processes import python
 
 SCRIPT = """
 import importlib, pkgutil, signal, sys
@@ -22,7 +21,5 @@ print(result.final["pulls"].to_list())
 
 
 def test_all_but_the_service_imports_and_runs_without_posix():
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False
-    )
+    done = python("-c", SCRIPT)
     assert (done.stdout, done.returncode) == ("[[94, 6], [94, 6]]\n", 0), done.stderr

@@ -1,6 +1,5 @@
 """States in memory: what may be in one, what compiled code reads, and who counts references."""
 
-import subprocess
 import sys
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 from armrace.kernels.compiling import entry, outlined
 from armrace.kernels.fingerprints import SCRIPT, fingerprint
 from armrace.kernels.handles import Handle, call_entry
+from processes import python
 
 STATE_WITH_A_TEXT = """
 from typing import NamedTuple
@@ -43,13 +43,7 @@ else:
 
 
 def test_a_state_with_what_has_an_owner_is_refused_or_runs_but_never_breaks_memory(tmp_path):
-    run = subprocess.run(
-        [sys.executable, "-c", STATE_WITH_A_TEXT],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-    )
+    run = python("-c", STATE_WITH_A_TEXT, cwd=tmp_path)
     assert run.returncode == 0, run.stderr[-300:]
     assert run.stdout.strip()
 

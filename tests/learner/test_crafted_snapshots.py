@@ -2,8 +2,6 @@
 
 import json
 import random
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from armrace.errors import ArmraceError, DamagedFile
 from armrace.kernels.live import BadTicket
 from armrace.learner import Learner
 from armrace.policies import POLICIES
+from processes import python
 
 INTERPRETED, COMPILED = 12, 60
 """Crafted snapshots of each policy: 12 of each variant here, 60 of each in the other process."""
@@ -56,12 +55,7 @@ def test_crafted_snapshots_do_not_crash_compiled_code():
     """In a process of its own, so that a crash is seen, and with the snapshot that caused it."""
     policies = ["ucb1", "exp3-plus-plus", "multi-layer-race", "crucb"]
     program = Path(crafting.__file__)
-    done = subprocess.run(
-        [sys.executable, program, json.dumps(policies), "1", str(COMPILED)],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    done = python(program, json.dumps(policies), "1", str(COMPILED))
     last = done.stdout.splitlines()[-1]
     assert done.returncode == 0, f"{last}: {done.stderr[-2000:]}"
     crafted, restored = json.loads(last)

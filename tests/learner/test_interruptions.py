@@ -1,10 +1,10 @@
 """An exception out of a signal handler, at any moment, leaves the learner sound."""
 
 import json
-import subprocess
-import sys
 
 import pytest
+
+from processes import python
 
 STORM = """
 import json
@@ -69,9 +69,7 @@ print(json.dumps(dict(counts, rewards=learner.rewards, sound=sound)))
 
 @pytest.mark.parametrize("log", ["log", "no log"])
 def test_no_reward_counts_twice_or_is_lost_under_interruptions(log):
-    done = subprocess.run(
-        [sys.executable, "-c", STORM, log], check=False, capture_output=True, text=True
-    )
+    done = python("-c", STORM, log)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout)
     assert found["interruptions"] > 100

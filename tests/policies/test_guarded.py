@@ -59,11 +59,11 @@ def test_plays_as_the_theory_page_says(base):
     assert (textbook.told > 0) == (base == "exp3")
 
 
-ALL_KINDS = [
-    "ucb1", "kl-ucb", "moss", "thompson", "exp3", "exp3p", "exp3-ix", "exp3-plus-plus",
-    "tsallis-inf", "lb-inf", "lb-inf-v", "optimistic-log-barrier", "log-barrier", "broad", "barbar",
-    "sapo", "crucb", "robust-ucb",
-]  # fmt: skip
+ALL_KINDS = ["ucb1", "thompson", "exp3", "exp3p", "tsallis-inf", "lb-inf", "barbar", "sapo"]
+SIMILAR = "kl-ucb moss exp3-ix exp3-plus-plus lb-inf-v optimistic-log-barrier log-barrier broad"
+ALL_KINDS += [
+    pytest.param(base, marks=pytest.mark.long) for base in (*SIMILAR.split(), "crucb", "robust-ucb")
+]
 
 
 def walked(policy, rounds, arms=4, horizon=2_000):

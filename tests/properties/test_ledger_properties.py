@@ -17,6 +17,7 @@ from armrace.policies import (
 )
 from armrace.simulation.experiment import make_experiment
 from armrace.simulation.replication import make_parts, play_out, run_replication
+from playing import run
 
 ROUNDING = 1e-9
 """For sums of a few hundred rewards."""
@@ -72,124 +73,65 @@ def experiments(draw, policies=policies, **chaos):
     )
 
 
-def outcome_of(data, chaos):
+def played(experiment):
+    """The parts of a run, after it."""
+    parts = make_parts(experiment, 0)
+    play_out(parts)
+    return parts
+
+
+@given(data=st.data())
+@settings(same_every_time, max_examples=150)
+def test_the_accounts_of_a_run_hold_together(chaos, data):
     experiment = data.draw(experiments(attack=chaos))
-    return experiment, run_replication(experiment, 0)
-
-
-@given(data=st.data())
-@same_every_time
-def test_what_is_spent_never_exceeds_the_budget(chaos, data):
-    experiment, outcome = outcome_of(data, chaos)
-    assert outcome.corruption.max() <= experiment.budget
-
-
-@given(data=st.data())
-@same_every_time
-def test_the_corruption_of_an_arm_is_at_most_the_total_and_the_total_at_most_their_sum(chaos, data):
-    _, outcome = outcome_of(data, chaos)
-    total = outcome.corruption
-    assert np.all(outcome.arm_corruption.max(axis=1) <= total + ROUNDING)
-    assert np.all(total <= outcome.arm_corruption.sum(axis=1) + ROUNDING)
-
-
-@given(data=st.data())
-@same_every_time
-def test_pulls_sum_to_the_rounds(chaos, data):
-    experiment, outcome = outcome_of(data, chaos)
-    rounds = make_parts(experiment, 0).record.checkpoints
-    assert np.array_equal(outcome.pulls.sum(axis=1), rounds)
-
-
-@given(data=st.data())
-@same_every_time
-def test_the_two_regrets_differ_by_at_most_twice_the_corruption(chaos, data):
-    # The best total moves by at most the largest corruption of an arm, what was collected by at
-    # most the corruption that was met: each at most the total.
-    experiment, outcome = outcome_of(data, chaos)
-    difference = np.abs(outcome.regret - outcome.clean_regret)
-    met = outcome.layer_corruption.sum(axis=1)
-    if not isinstance(experiment.policy, (MultiLayerRace, FastSlowRace)):  # all plays teach
-        assert np.all(difference <= outcome.arm_corruption.max(axis=1) + met + ROUNDING)
-    assert np.all(difference <= 2 * outcome.corruption + ROUNDING)
-
-
-@given(data=st.data())
-@same_every_time
-def test_pseudo_regret_lies_between_nothing_and_the_largest_gap_a_round(chaos, data):
-    experiment, outcome = outcome_of(data, chaos)
-    means = experiment.setting().means
-    rounds = outcome.pulls.sum(axis=1)
-    assert np.all(outcome.pseudo_regret >= 0)
-    assert np.all(outcome.pseudo_regret <= (means.max() - means.min()) * rounds + ROUNDING)
-
-
-@given(data=st.data())
-@same_every_time
-def test_layers_together_observe_at_most_the_corruption(chaos, data):
-    _, outcome = outcome_of(data, chaos)
-    assert np.all(outcome.layer_corruption.sum(axis=1) <= outcome.corruption + ROUNDING)
-
-
-@given(data=st.data())
-@same_every_time
-def test_what_is_counted_only_grows(chaos, data):
-    _, outcome = outcome_of(data, chaos)
+    outcome, means = run_replication(experiment, 0), experiment.setting().means
+    total, rounds = outcome.corruption, outcome.pulls.sum(axis=1)
+    assert np.array_equal(rounds, make_parts(experiment, 0).record.checkpoints)
     for name in ("pulls", "corruption", "arm_corruption", "layer_corruption", "pseudo_regret"):
         assert np.all(np.diff(getattr(outcome, name), axis=0) >= 0), name
 
+    # Corruption: within the budget, between that of an arm and of all, and seen at most once.
+    assert total.max() <= experiment.budget
+    assert np.all(outcome.arm_corruption.max(axis=1) <= total + ROUNDING)
+    assert np.all(total <= outcome.arm_corruption.sum(axis=1) + ROUNDING)
+    met = outcome.layer_corruption.sum(axis=1)
+    assert np.all(met <= total + ROUNDING)
 
-@given(data=st.data())
-@same_every_time
-def test_regrets_lie_between_minus_and_plus_one_a_round(chaos, data):
-    _, outcome = outcome_of(data, chaos)
-    rounds = outcome.pulls.sum(axis=1)
+    # Regret: at most one a round, between nothing and the largest gap a round on average.
     for regret in (outcome.regret, outcome.clean_regret):
         assert np.all(np.abs(regret) <= rounds + ROUNDING)
+    assert np.all(outcome.pseudo_regret >= 0)
+    assert np.all(outcome.pseudo_regret <= (means.max() - means.min()) * rounds + ROUNDING)
+    # The best total moves by at most the largest corruption of an arm, what was collected by at
+    # most the corruption that was met: each at most the total.
+    difference = np.abs(outcome.regret - outcome.clean_regret)
+    if not isinstance(experiment.policy, (MultiLayerRace, FastSlowRace)):  # all plays teach
+        assert np.all(difference <= outcome.arm_corruption.max(axis=1) + met + ROUNDING)
+    assert np.all(difference <= 2 * total + ROUNDING)
 
 
 @given(data=st.data())
-@same_every_time
-def test_layers_are_nested(chaos, data):
-    experiment = data.draw(experiments(policies=races, attack=chaos))
-    parts = make_parts(experiment, 0)
-    play_out(parts)
+@settings(same_every_time, max_examples=80)
+def test_layers_are_nested_and_the_ledger_and_the_learner_agree_on_what_was_played(chaos, data):
+    parts = played(data.draw(experiments(policies=races, attack=chaos)))
     active = parts.policy.active
     assert np.all(active[:-1] <= active[1:])
     assert active[-1].any()
     assert np.array_equal(parts.policy.layers.active_count, active.sum(axis=1))
-
-
-@given(data=st.data())
-@same_every_time
-def test_the_ledger_and_the_learner_agree_on_what_was_played(chaos, data):
-    experiment = data.draw(experiments(policies=races, attack=chaos))
-    parts = make_parts(experiment, 0)
-    play_out(parts)
     assert np.all(parts.policy.pulls.sum(axis=0) <= parts.ledger.pulls)
     assert np.array_equal(parts.policy.pulls, parts.policy.assigned)
 
 
 @given(data=st.data())
-@same_every_time
-def test_the_attack_never_knows_the_arm_of_the_round_it_corrupts(chaos, data):
-    experiment = data.draw(experiments(attack=chaos))
-    parts = make_parts(experiment, 0)
-    play_out(parts)
-    called = ~np.isnan(parts.adversary.lefts)
-    assert np.all(parts.adversary.known == -1)
+@settings(same_every_time, max_examples=80)
+def test_the_attack_is_shown_a_distribution_and_never_the_arm_of_the_round(chaos, data):
+    attack = played(data.draw(experiments(attack=chaos))).adversary
+    called = ~np.isnan(attack.lefts)
+    assert np.all(attack.known == -1)
     # Until its budget is spent it is called every round, and told the arm of every round.
-    assert np.array_equal(called, parts.adversary.arms >= 0)
+    assert np.array_equal(called, attack.arms >= 0)
     assert np.all(np.diff(called.astype(int)) <= 0)
-
-
-@given(data=st.data())
-@same_every_time
-def test_the_attack_is_shown_a_distribution(chaos, data):
-    experiment = data.draw(experiments(attack=chaos))
-    parts = make_parts(experiment, 0)
-    play_out(parts)
-    shown = parts.adversary.weights[~np.isnan(parts.adversary.lefts)]
+    shown = attack.weights[called]
     assert np.all(shown >= 0)
     assert np.allclose(shown.sum(axis=1), 1)
 
@@ -200,8 +142,7 @@ def test_where_the_run_is_read_does_not_change_it(chaos, data):
     experiment = data.draw(experiments(attack=chaos))
     horizon = experiment.horizon
     readings = data.draw(st.sets(st.integers(1, horizon), max_size=5)) | {horizon}
-    usual = make_parts(experiment, 0)
-    play_out(usual)
+    usual = played(experiment)
     other = make_parts(experiment, 0)
     shape = other.ledger.pulls.size, other.ledger.layer_corruption.size
     record = make_record(np.array(sorted(readings), dtype=np.int64), *shape)
@@ -216,45 +157,31 @@ DETERMINISTIC = st.one_of(st.just(Ucb1()), st.builds(ActiveArmElimination))
 @given(data=st.data())
 @same_every_time
 def test_a_deterministic_learner_plays_the_arm_that_the_attack_was_shown(chaos, data):
-    experiment = data.draw(experiments(policies=DETERMINISTIC, attack=chaos))
-    parts = make_parts(experiment, 0)
-    play_out(parts)
-    called = ~np.isnan(parts.adversary.lefts)
-    shown = parts.adversary.weights[called].argmax(axis=1)
-    assert np.array_equal(shown, parts.adversary.arms[called])
+    attack = played(data.draw(experiments(policies=DETERMINISTIC, attack=chaos))).adversary
+    called = ~np.isnan(attack.lefts)
+    assert np.array_equal(attack.weights[called].argmax(axis=1), attack.arms[called])
 
 
 def test_the_arm_of_a_random_learner_does_not_follow_from_what_the_attack_was_shown(chaos):
     # EXP3 that learns nothing draws its two arms evenly; a record of whether the arm was the
     # likelier one is a coin. 5 standard deviations: error probability 6e-7.
-    experiment = make_experiment(
-        policy=Exp3(learning_rate=1e-9),
-        environment=[0.5, 0.5],
-        adversary=chaos(illegal=0.0),
-        budget=1e6,
-        horizon=4000,
-        replications=1,
-        seed=9,
+    parts = run(
+        Exp3(learning_rate=1e-9), [0.5, 0.5], 4000, 9, adversary=chaos(illegal=0.0), budget=1e6
     )
-    parts = make_parts(experiment, 0)
-    play_out(parts)
     first = (parts.adversary.arms == 0).sum()
     assert parts.adversary.weights[:, 0] == pytest.approx(0.5, abs=1e-3)
     assert abs(first - 2000) < 5 * np.sqrt(1000)
 
 
 def test_layers_are_nested_also_when_some_arms_are_deleted_by_some_layers(chaos):
-    experiment = make_experiment(
-        policy=MultiLayerRace(layers=4),
-        environment=[0.99, 0.01, 0.2, 0.9],
+    parts = run(
+        MultiLayerRace(layers=4),
+        [0.99, 0.01, 0.2, 0.9],
+        6000,
+        3,
         adversary=chaos(illegal=0.0),
         budget=20.0,
-        horizon=6000,
-        replications=1,
-        seed=3,
     )
-    parts = make_parts(experiment, 0)
-    play_out(parts)
     active = parts.policy.active
     deleted = active.shape[1] - active.sum(axis=1)
     assert deleted[0] > deleted[-1]

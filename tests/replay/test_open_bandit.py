@@ -31,6 +31,11 @@ COLUMNS = {
 }
 
 
+each_campaign = pytest.mark.parametrize(
+    "campaign", ["men", *(pytest.param(each, marks=pytest.mark.long) for each in ("all", "women"))]
+)
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     folder = tmp_path_factory.mktemp("obp")
@@ -57,7 +62,7 @@ def test_every_file_is_read_whole(wheel, logging, campaign) -> None:
     assert 6.9 < log.days < 7.0
 
 
-@pytest.mark.parametrize("campaign", ["all", "men", "women"])
+@each_campaign
 def test_estimators_agree_with_each_other_and_claim_nothing(wheel, campaign) -> None:
     """All intervals of one policy overlap; each is wrong with a probability of at most 5%."""
     found = armrace.replay(
@@ -73,7 +78,7 @@ def test_estimators_agree_with_each_other_and_claim_nothing(wheel, campaign) -> 
         assert each.gain.low < 0 < each.gain.high
 
 
-@pytest.mark.parametrize("campaign", ["all", "men", "women"])
+@each_campaign
 def test_a_log_of_tiny_propensities_accepts_no_rows(wheel, campaign) -> None:
     """The Thompson sampler of the shop showed some items with a propensity below 1 in 5,000."""
     log = log_of(wheel, "bts", campaign)

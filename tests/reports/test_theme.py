@@ -1,7 +1,5 @@
 """The theme: readable in light and dark, with a colour for each policy."""
 
-import subprocess
-import sys
 from itertools import combinations
 
 import numpy as np
@@ -18,6 +16,7 @@ from armrace.reports.theme import (
     style_of,
     theme_css,
 )
+from processes import python
 
 READABLE = 4.5
 """The contrast that WCAG asks of text."""
@@ -166,12 +165,7 @@ def test_a_style_depends_on_the_name_alone():
 
 def test_a_users_own_policy_has_the_same_style_in_every_process():
     code = "from armrace.reports.theme import style_of; print(style_of('my-own'))"
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True
-        ).stdout
-        for _ in range(2)
-    }
+    found = {python("-c", code, check=True).stdout for _ in range(2)}
     assert found == {f"{style_of('my-own')}\n"}
 
 

@@ -12,6 +12,7 @@ import armrace
 from armrace.policies import POLICIES, Policy
 from armrace.simulation import make_experiment
 from armrace.simulation.code_digest import _IDLE, experiment_code
+from processes import python
 
 PROBE = """
 from armrace.kernels.fingerprints import fingerprint
@@ -154,9 +155,7 @@ import armrace
 result = armrace.simulate("ucb1", [0.6, 0.4], horizon=10, replications=1, audit=0.05)
 print([name for name in sys.modules if name.startswith(tuple(f"armrace.{room}" for room in _IDLE))])
 """
-    answer = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    answer = python("-c", script, check=True)
     # Results inherit their methods that make pages, which say only where those are made.
     assert answer.stdout.strip() == "['armrace.reports']"
 

@@ -165,7 +165,7 @@ import os
 import armrace
 from armrace.learner import Learner
 
-policy = "constant_policies:Fourth"
+policy = "constant_policies:First"  # whose loop the probe has compiled
 armrace.warm_up([policy], ["zero-best"])
 print(sorted(os.listdir(os.environ["NUMBA_CACHE_DIR"])))
 armrace.simulate(policy, [0.6, 0.4], "zero-best", 5.0, horizon=100, replications=1)
@@ -174,7 +174,7 @@ learner.learn(learner.decide(), 1.0)
 """
     first = run(script, cache)
     lines = first.stderr.splitlines()  # others in between, where it takes minutes
-    assert lines[0].startswith("armrace: compiling 1 attack and 1 policy and 1 learner, once; ")
+    assert lines[0].startswith("armrace: compiling 1 attack and 1 learner, once; ")
     assert lines[-1].startswith("armrace: compiled in ")
     stored = str(sorted(file.name for file in cache.iterdir()))
     assert first.stdout.strip() == stored

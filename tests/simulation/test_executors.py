@@ -18,7 +18,7 @@ from armrace.planning import plan
 from armrace.simulation import executors, parallel
 from armrace.simulation.executors import chosen_executor, forwarded
 from armrace.simulation.simulate import run_experiments
-from processes import started
+from processes import python, started
 from shared_experiments import EXPERIMENTS
 
 
@@ -184,9 +184,7 @@ except armrace.ArmraceError as error:
 def test_a_script_that_starts_processes_when_it_is_imported_is_told(tmp_path):
     script = tmp_path / "unguarded.py"
     script.write_text(UNGUARDED)
-    done = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, check=False, timeout=300
-    )
+    done = python(script)
     assert "the workers died" in done.stdout
     assert "must do so below `if __name__ == '__main__':`" in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,7 +1,6 @@
 """Results of classes that are in no catalogue: shown, saved and run again like all others."""
 
 import os
-import subprocess
 import sys
 
 import pytest
@@ -10,6 +9,7 @@ import armrace
 from armrace.cli.tables import print_result
 from armrace.reports.comparison import render_report
 from armrace.simulation import Comparison
+from processes import python
 
 SOURCE = """
 import numpy as np
@@ -77,14 +77,7 @@ result = armrace.load(sys.argv[1])
 print(result, result.means.tolist() == [0.2, 0.4, 0.6000000000000001, 0.8])
 print_result(result)
 """
-    answer = subprocess.run(
-        [sys.executable, "-c", script, str(file)],
-        env=os.environ,
-        cwd="/",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    answer = python("-c", script, str(file), cwd="/", env=os.environ, check=True)
     assert "True" in answer.stdout
     assert "own_classes" not in answer.stderr
 
@@ -96,16 +89,3 @@ def test_its_specification_names_the_classes_and_runs_it_again(result):
     again = armrace.simulate(**result.spec)
     assert again.spec == result.spec
     assert again.rows.equals(result.rows)
-
-
-def test_a_folder_stores_it(own, tmp_path):
-    from armrace.simulation import make_experiment
-    from armrace.simulation.sweeps import run_sweep
-
-    made = make_experiment(
-        policy=own.Renamed(), environment=own.Coins(), horizon=100, replications=2
-    )
-    ((one,),) = run_sweep([[made]], tmp_path / "folder")
-    ((two,),) = run_sweep([[made]], tmp_path / "folder")
-    assert one.rows.equals(two.rows)
-    assert one.means.tolist() == two.means.tolist()

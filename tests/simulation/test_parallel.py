@@ -46,25 +46,6 @@ def test_a_thread_pool_of_ones_own_does_not_change_a_bit(expected, small_tasks):
         assert_same(armrace.simulate(**SETTING, executor=executor), expected)
 
 
-@pytest.mark.long  # in short: tests/docs/test_cluster.py, and a killed worker in test_executors.py
-def test_a_dask_cluster_does_not_change_a_bit(expected, small_tasks):
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address=None,
-            worker_dashboard_address=None,
-        ) as cluster,
-        Client(cluster) as client,
-        client.get_executor() as executor,
-    ):
-        assert_same(armrace.simulate(**SETTING, executor=executor), expected)
-
-
 class LastFirst(Executor):
     """Runs what it was given only when asked for more, and in reverse."""
 

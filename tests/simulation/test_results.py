@@ -1,13 +1,11 @@
 """The frames of a result, its summary, and the memory that it takes."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
 import armrace
 from armrace.simulation.experiment import checkpoints_for
+from processes import python
 
 ARMS, HORIZON, REPLICATIONS = 3, 400, 4
 
@@ -84,9 +82,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 def peak_memory(horizon):
     """Peak of a fresh process, in kilobytes."""
-    run = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(horizon)], capture_output=True, text=True, check=True
-    )
+    run = python("-c", SCRIPT, str(horizon), check=True)
     return int(run.stdout)
 
 

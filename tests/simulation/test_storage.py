@@ -4,8 +4,6 @@ import io
 import os
 import random
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -17,6 +15,7 @@ import armrace
 from armrace.environments import Deterministic, Table
 from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
 from armrace.simulation import storage
+from processes import python
 
 
 @pytest.fixture(scope="module")
@@ -116,9 +115,7 @@ except UnwritableOutput as error:
 
 def test_a_file_that_cannot_be_written_to_its_end_is_refused_and_the_old_one_kept(saved):
     old = saved.read_bytes()
-    run = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(saved)], capture_output=True, text=True, check=False
-    )
+    run = python("-c", FULL_DISK, str(saved))
     assert run.stdout.startswith(f"cannot write {saved}: "), run.stderr
     assert saved.read_bytes() == old
     assert [entry.name for entry in saved.parent.iterdir()] == [saved.name]
@@ -218,12 +215,7 @@ def test_damage_anywhere_is_noticed_before_anything_is_made_of_the_file(
     saved: Path, damage: str, step: int
 ):
     # In a process of its own: a reader that trusts damaged lengths may take the process down.
-    run = subprocess.run(
-        [sys.executable, "-c", DAMAGE, str(saved), damage, str(step)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    run = python("-c", DAMAGE, str(saved), damage, str(step))
     assert run.returncode == 0, run.stderr[-500:]
     assert run.stdout == "unnoticed: []\n"
     assert run.stderr == ""

@@ -4,8 +4,6 @@ import os
 import random
 import shutil
 import stat
-import subprocess
-import sys
 import threading
 
 import apsw
@@ -24,6 +22,7 @@ from armrace.service.log.chain import BEGINNING, Chain
 from armrace.service.log.marks import Marks
 from armrace.service.log.sqlite import SqliteStore, _SqliteTransaction
 from log_filling import append, create, payloads
+from processes import python
 
 LOGS = (1, 2, 3)
 
@@ -78,9 +77,7 @@ def execute(path, *statements):
 def test_one_process_at_a_time(path):
     store = SqliteStore(path)
     script = f"from armrace.service.log.sqlite import SqliteStore; SqliteStore({str(path)!r})"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
+    done = python("-c", script)
     assert "StoreInUse" in done.stderr
     assert "is in use by another process" in done.stderr
     for read_only in (False, True):
