@@ -3,10 +3,14 @@
 The code of every policy and attack, for simulations with and without an audit, for long runs and
 for learners, is stored as a user's is, in FOLDER/x86-64-v3. It must not name a folder of this
 machine, nor a function that a user's machine may not have: to load it would end the process.
+
+Where a function of Numba's raises an error, such as that of an empty maximum, the code names the
+file of the function, for tracebacks. The folder is overwritten there by as many characters.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
 import struct
@@ -25,6 +29,8 @@ nearbyint pow rint round sin sqrt tan tanh tgamma trunc memcmp memcpy memmove me
 """
 """What the C library of every Linux has."""
 MOST_BYTES = 60 * 2**20
+HERE = {str(ROOT), sys.prefix, sys.base_prefix, str(Path.home()), str(Path.cwd())} - {"/"}
+"""Folders of this machine."""
 
 
 def compile_catalogue(folder: Path) -> None:
@@ -42,13 +48,21 @@ def compile_catalogue(folder: Path) -> None:
         )
 
 
+def without_folders(data: bytes) -> bytes:
+    """Return what is stored of a function with the folders of this machine overwritten."""
+    payload = payload_of(data)
+    start = data[: -len(payload) - hashlib.sha256().digest_size]
+    for place in sorted(HERE, key=len, reverse=True):
+        payload = payload.replace(f"{place}/".encode(), b"." * len(place.encode()) + b"/")
+    return start + hashlib.sha256(payload).digest() + payload
+
+
 def check(folder: Path) -> None:
     """Refuse code that names what another machine may lack."""
-    here = {str(ROOT), sys.prefix, sys.base_prefix, str(Path.home()), str(Path.cwd())} - {"/"}
     files = sorted(folder.iterdir())
     for file in files:
         data = file.read_bytes()
-        found = [path for path in here if path.encode() in data]
+        found = [path for path in HERE if path.encode() in data]
         missing = {name for name in undefined(object_in(data)) if not is_everywhere(name)}
         if found or missing:
             raise SystemExit(f"{file.name} names {sorted(missing) + found}.")
@@ -58,12 +72,17 @@ def check(folder: Path) -> None:
     print(f"{len(files)} functions, {total / 2**20:.1f} MiB")
 
 
-def object_in(data: bytes) -> bytes:
-    """Return the object file in what was stored of a function."""
+def payload_of(data: bytes) -> bytes:
+    """Return what was stored of a function, without its digest."""
     payload = machine_code.unsealed(data)
     if payload is None:
         raise SystemExit("a file is damaged.")
-    (_, _, (code, _)), *_ = pickle.loads(payload)
+    return payload
+
+
+def object_in(data: bytes) -> bytes:
+    """Return the object file in what was stored of a function."""
+    (_, _, (code, _)), *_ = pickle.loads(payload_of(data))
     return code
 
 
@@ -93,4 +112,6 @@ if __name__ == "__main__":
     target = Path(sys.argv[1]).resolve() / machine_code.PACKAGED
     target.mkdir(parents=True, mode=0o755, exist_ok=True)
     compile_catalogue(target)
+    for file in target.iterdir():
+        file.write_bytes(without_folders(file.read_bytes()))
     check(target)
