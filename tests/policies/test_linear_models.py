@@ -13,8 +13,14 @@ from armrace.kernels.generics import (
     learn,
 )
 from armrace.policies import CwOful, LinearThompson, LinearUcb, SquareCb
-from armrace.policies.linear.models import optimistic_score
-from armrace.policies.linear.ridge import fit, make_ridge, predicted, refresh, squared_width
+from armrace.policies.linear.models import (
+    fit,
+    make_ridge,
+    optimistic_score,
+    predicted,
+    refresh,
+    squared_width,
+)
 from armrace.randomness import Purpose, stream_for
 
 PLANE = ContextShape(dimension=2, leaves=1)

@@ -14,8 +14,14 @@ import pytest
 
 import armrace
 from armrace.errors import InvalidParameter
-from armrace.reports.comparison import comparison_table, render_grid, render_report
-from armrace.reports.comparison_plots import has_layers, layers_table, summary_curves
+from armrace.reports.comparison import (
+    comparison_table,
+    has_layers,
+    layers_table,
+    render_grid,
+    render_report,
+    summary_curves,
+)
 from armrace.reports.figures import Tile, draw_tiles, own_style
 from armrace.reports.text import comparison_styles
 from armrace.reports.theme import GREY

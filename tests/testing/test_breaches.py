@@ -29,26 +29,24 @@ from armrace.extending import (
 from armrace.learner import Learner
 from armrace.testing import ContractBroken, adversaries, check_adversary, contract
 from armrace.testing.policies import (
+    batches_equal_single_calls,
     choosing_leaves_no_trace,
     distribution_is_one,
     distribution_only_looks,
     extremes_leave_it_sound,
-    frequencies_match,
-    indices_stay_in_bounds,
-    restricted_choices_are_as_announced,
-    specification_survives_json,
-    tickets_carry_their_probability,
-    weights_are_declared,
-)
-from armrace.testing.policy_learning import (
-    batches_equal_single_calls,
     feedback_may_come_anyhow,
     folded_log_is_the_state,
     foreign_decisions_are_taken,
+    frequencies_match,
+    indices_stay_in_bounds,
     new_arms_are_unknown,
     restoring_changes_nothing,
+    restricted_choices_are_as_announced,
     retracted_rewards_leave_no_trace,
+    specification_survives_json,
+    tickets_carry_their_probability,
     voided_decisions_leave_no_trace,
+    weights_are_declared,
 )
 
 

@@ -45,10 +45,9 @@ from armrace.policies.races import RacePolicy
 from armrace.policies.races.race import Race
 from armrace.verification.claims import QUICK, Check, Claim, Preset
 from armrace.verification.guarantees import DELTA, Subject
-from armrace.verification.guards import guard_mechanics_claims
 from armrace.verification.leader_guarantees import LeaderSubject
 from armrace.verification.leaders import leader_mechanics_claims
-from armrace.verification.mechanics import mechanics_claims
+from armrace.verification.mechanics import guard_mechanics_claims, mechanics_claims
 from armrace.verification.protocol import protocol_claims
 from armrace.verification.spending import martingale_claims, spending_claims
 from armrace.verification.verify import make_subjects, try_claims

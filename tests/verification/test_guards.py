@@ -6,8 +6,7 @@ import pytest
 from armrace.policies import Guarded
 from armrace.verification.claims import QUICK
 from armrace.verification.guarantees import guard_rule, make_subject
-from armrace.verification.guards import guard_mechanics_claims, wrong_plays
-from armrace.verification.mechanics import ArmDeletion
+from armrace.verification.mechanics import ArmDeletion, guard_mechanics_claims, wrong_plays
 
 LABELLED = [(0, 1), (0, 0), (0, 1), (0, 1)]
 """With a lead of 1: the base plays arm 1, arm 0 has its turn, then arm 1 twice likewise."""

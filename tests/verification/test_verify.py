@@ -22,8 +22,7 @@ from armrace.verification.claims import (
 )
 from armrace.verification.guarantees import CHECKED, make_subject
 from armrace.verification.leader_guarantees import CHECKED_LEADERS
-from armrace.verification.lower_bounds import race_lower_bounds
-from armrace.verification.theorems import lemma_claims, regret_claims
+from armrace.verification.theorems import lemma_claims, race_lower_bounds, regret_claims
 from armrace.verification.verify import make_claims, try_claims
 from reports.test_page import outline
 from verification.broken import (

@@ -29,7 +29,7 @@ from armrace.limits import check_number
 from armrace.offline.log import Log
 from armrace.offline.rows import RowReport
 from armrace.reports import NotebookView
-from armrace.statistics.scales import Scale
+from armrace.statistics.proportions import Scale
 
 _FEWEST_ROWS = 16
 LIMITS = (

@@ -23,8 +23,7 @@ from armrace.reports.charts import (
     linear_axis,
     time_axis,
 )
-from armrace.statistics.proportions import wilson_interval
-from armrace.statistics.scales import Scale
+from armrace.statistics.proportions import Scale, wilson_interval
 from armrace_client.answers import DeletionView, HistoryView, RulingView
 
 MISSING = "\N{EN DASH}"

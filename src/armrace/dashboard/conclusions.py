@@ -12,7 +12,7 @@ from armrace.audit.findings import COUNTS, HIDDEN, Alarm, describe_chance
 from armrace.dashboard.charts import MISSING
 from armrace.formatting import count, duration, figure, percent, round_down
 from armrace.statistics import interval_for_all_times
-from armrace.statistics.scales import Scale
+from armrace.statistics.proportions import Scale
 from armrace_client.answers import ExperimentView, HistoryView, RatioCheck
 
 _LEVEL = 0.05

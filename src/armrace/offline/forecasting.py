@@ -14,7 +14,7 @@ from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.handles import call_entry
 from armrace.kernels.replay import RowContexts, read_only, usual_reward
 from armrace.offline.log import Log, LogRows
-from armrace.policies.linear.ridge import Ridge, fit, make_ridge, predicted
+from armrace.policies.linear.models import Ridge, fit, make_ridge, predicted
 
 Floats = npt.NDArray[np.float64]
 

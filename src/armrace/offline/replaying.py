@@ -54,7 +54,7 @@ from armrace.randomness import MAXIMAL_SEED, Purpose, generator_for, stream_for
 from armrace.simulation.progress import Progress, progress_bar
 from armrace.simulation.scenarios import given_the_budget, label_policies
 from armrace.specification import MAXIMAL_HORIZON, is_list
-from armrace.statistics.scales import Scale
+from armrace.statistics.proportions import Scale
 
 POLICIES_REPLAYED = ("optimistic-log-barrier", "sharp-race", "tsallis-inf", "ucb1")
 """Replayed unless others are named: the recommended policy, a race, and two that many use."""

@@ -37,8 +37,7 @@ from armrace.kernels.replay import (
 from armrace.offline.rows import RowReport
 from armrace.reports import Presentation
 from armrace.statistics.bounded_means import bernstein_interval
-from armrace.statistics.proportions import Interval
-from armrace.statistics.scales import Scale
+from armrace.statistics.proportions import Interval, Scale
 
 ESTIMATORS = {
     "replay": "rejection replay",

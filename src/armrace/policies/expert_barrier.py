@@ -33,7 +33,7 @@ from armrace.kernels.states import grown_by
 from armrace.kernels.streams import Stream
 from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
 from armrace.policies.leaders.barrier import FirstScale, Optimism, ScaleGrowth, barrier_weights
-from armrace.policies.linear.ridge import Ridge, fit, make_ridge, predicted, squared_width
+from armrace.policies.linear.models import Ridge, fit, make_ridge, predicted, squared_width
 from armrace.policies.optimistic_log_barrier import OptimisticLogBarrier
 
 _FIRST_SPREAD = 0.25

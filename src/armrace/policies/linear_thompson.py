@@ -27,8 +27,7 @@ from armrace.kernels.generics import (
 )
 from armrace.kernels.streams import Stream, normal
 from armrace.limits import Limits
-from armrace.policies.linear.models import LinearModels, LinearPolicy, make_models, width
-from armrace.policies.linear.ridge import predicted
+from armrace.policies.linear.models import LinearModels, LinearPolicy, make_models, predicted, width
 
 _NODES = 201
 """Nodes of the trapezoidal rule for the probabilities, over 8 deviations on either side."""

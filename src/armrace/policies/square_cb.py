@@ -28,8 +28,7 @@ from armrace.kernels.generics import (
 from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
 from armrace.limits import Limits
-from armrace.policies.linear.models import LinearModels, LinearPolicy, make_models
-from armrace.policies.linear.ridge import predicted
+from armrace.policies.linear.models import LinearModels, LinearPolicy, make_models, predicted
 
 
 @forwards(assign, learn)

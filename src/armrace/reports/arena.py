@@ -26,7 +26,7 @@ from armrace.reports.charts import (
     other_lines,
     regret_axis,
 )
-from armrace.reports.comparison_plots import grey_words
+from armrace.reports.comparison import grey_words
 from armrace.reports.text import LEADERBOARD_COLUMNS
 from armrace.reports.theme import GREY, Style, choose_styles
 from armrace.simulation.arena import (

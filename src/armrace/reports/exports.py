@@ -35,8 +35,14 @@ from armrace.reports.checks import (
     verdict_cells,
     verification_plots,
 )
-from armrace.reports.comparison import comparison_plots, comparison_table, render_report
-from armrace.reports.comparison_plots import curves_panel, curves_plot, layers_table
+from armrace.reports.comparison import (
+    comparison_plots,
+    comparison_table,
+    curves_panel,
+    curves_plot,
+    layers_table,
+    render_report,
+)
 from armrace.reports.studies import (
     plan_plots,
     plan_setting,

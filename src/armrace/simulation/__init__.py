@@ -1,8 +1,7 @@
 """Experiments, parallel runs, results and their storage."""
 
-from armrace.simulation.comparison import Comparison
 from armrace.simulation.experiment import Experiment, make_experiment
-from armrace.simulation.results import Result
+from armrace.simulation.results import Comparison, Result
 from armrace.simulation.scenarios import SCENARIOS, Scenario
 from armrace.simulation.simulate import compare, simulate
 from armrace.simulation.storage import load

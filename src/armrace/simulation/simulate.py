@@ -14,14 +14,13 @@ from armrace.adversaries import Adversary
 from armrace.environments import Environment
 from armrace.errors import InvalidParameter
 from armrace.policies import Policy
-from armrace.simulation.comparison import Comparison
 from armrace.simulation.compilation import checked_parts, compile_experiments, first_parts
 from armrace.simulation.executors import running_executor
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.simulation.parallel import run_all
 from armrace.simulation.progress import Progress, progress_bar
 from armrace.simulation.replication import run_replication
-from armrace.simulation.results import Result
+from armrace.simulation.results import Comparison, Result
 from armrace.specification import is_list
 
 PolicyLike = Policy | str | Mapping[str, Any]

@@ -30,10 +30,9 @@ from armrace.errors import DamagedFile, InvalidParameter, UnknownName, Unwritabl
 from armrace.files import atomic_path, check_new, check_unpacked, make_folder
 from armrace.policies import ArmView
 from armrace.simulation.code_digest import experiment_code
-from armrace.simulation.comparison import Comparison
 from armrace.simulation.experiment import MAXIMAL_REPLICATIONS, Experiment, checkpoints_for
 from armrace.simulation.replication import Outcome
-from armrace.simulation.results import FIGURES_OF_A_RUN, Result
+from armrace.simulation.results import FIGURES_OF_A_RUN, Comparison, Result
 from armrace.specification import MAXIMAL_HORIZON
 
 _KEY = "armrace"

@@ -56,22 +56,20 @@ from armrace.theory.barriers import (
 )
 from armrace.theory.contexts import expert_regret, leaf_regret
 from armrace.theory.eliminations import (
+    ForcedRegret,
+    clean_switching_regret,
     elimination_log_term,
     fast_slow_log_term,
     fast_slow_regret,
     fast_slow_stochastic_regret,
+    forced_positive_regret,
+    forced_regret,
     gaps_of,
     known_corruption_regret,
     papers_plays_until_deleted,
     plays_until_deleted,
-    survival_failure,
-)
-from armrace.theory.lower_bounds import (
-    ForcedRegret,
-    clean_switching_regret,
-    forced_positive_regret,
-    forced_regret,
     sparse_interval_plays,
+    survival_failure,
     switching_regret,
 )
 from armrace.theory.plays import RegretBound, moves_until_deleted, rounds_until_moves

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
 
-from armrace.theory.arguments import check_above_zero, check_at_least, check_open_unit
+from armrace.theory.plays import check_above_zero, check_at_least, check_open_unit
 
 _NEWTON_STEPS = 200
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.errors import InvalidParameter
-from armrace.theory.arguments import (
+from armrace.theory.plays import (
     check_above_zero,
     check_at_least,
     check_gaps,

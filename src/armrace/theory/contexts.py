@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from armrace.errors import InvalidParameter
-from armrace.theory.arguments import check_at_least, check_gaps, check_horizon
 from armrace.theory.barriers import barrier_curvature
+from armrace.theory.plays import check_at_least, check_gaps, check_horizon
 
 _DIVISIONS = np.geomspace(1e-4, 1e2, 2000)
 """Values of ``theta``, by which squared steps are divided; any one gives a valid bound."""

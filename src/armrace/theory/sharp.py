@@ -24,18 +24,16 @@ from typing import NamedTuple
 
 from armrace.errors import InvalidParameter
 from armrace.theory.allowance import corruption_allowance
-from armrace.theory.arguments import (
+from armrace.theory.plays import (
+    NO_GUARANTEE,
+    RegretBound,
+    bound_regret,
     check_above_zero,
     check_at_least,
     check_gaps,
     check_horizon,
     check_open_unit,
     check_run,
-)
-from armrace.theory.plays import (
-    NO_GUARANTEE,
-    RegretBound,
-    bound_regret,
     moves_until_deleted,
     regret_of_limits,
     regret_of_stages,

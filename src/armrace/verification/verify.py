@@ -28,7 +28,6 @@ from armrace.verification.guarantees import (
     make_policy,
     make_subject,
 )
-from armrace.verification.guards import guard_claims
 from armrace.verification.leader_guarantees import (
     CHECKED_LEADERS,
     CHECKED_LEADERS_AT_LENGTH,
@@ -37,8 +36,7 @@ from armrace.verification.leader_guarantees import (
     find_leader,
 )
 from armrace.verification.leaders import leader_claims
-from armrace.verification.lower_bounds import race_lower_bounds, ucb1_lower_bounds
-from armrace.verification.mechanics import mechanics_claims
+from armrace.verification.mechanics import guard_claims, mechanics_claims
 from armrace.verification.protocol import protocol_claims
 from armrace.verification.runs import Runs, examine, gather, witnessed_parts
 from armrace.verification.spending import martingale_claims, spending_claims
@@ -50,7 +48,9 @@ from armrace.verification.theorems import (
     asymptotic_series,
     draw_up,
     lemma_claims,
+    race_lower_bounds,
     regret_claims,
+    ucb1_lower_bounds,
 )
 
 Descriptions = Sequence[Policy | str | Mapping[str, Any]]

@@ -30,7 +30,7 @@ from armrace.theory import (
     fast_slow_regret,
     hidden_rounds_regret,
 )
-from armrace.verification.lower_bounds import make_switch
+from armrace.verification.theorems import make_switch
 
 _DELTA = 0.05
 _STRIKES = "zero-best-when-likely"
