@@ -252,8 +252,8 @@ ENGINE_MISTAKES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "rewards drawn a second time, from round 20,480": (
         (
-            "call_fill(rewards.fill, rewards.state, chunk, column, end)",
-            "call_fill(rewards.fill, rewards.state, chunk % 80, column, end)",
+            "call_at(rewards.fill, rewards.state, (chunk, column, end))",
+            "call_at(rewards.fill, rewards.state, (chunk % 80, column, end))",
         ),
     ),
     "changes left out of the regret, from round 16,000": (

@@ -21,15 +21,7 @@ from armrace.kernels.fingerprints import is_users
 from armrace.kernels.generics import NO_LAYER, Scene, decide, distribution, learn
 from armrace.kernels.laws import CHUNK, RewardChunk, make_drawn
 from armrace.kernels.live import decide_fitting
-from armrace.kernels.pointers import (
-    NOWHERE,
-    Attack,
-    Rewards,
-    call_corrupt,
-    call_fill,
-    call_looks,
-    call_observe,
-)
+from armrace.kernels.pointers import NOWHERE, Attack, Rewards, call_at
 from armrace.kernels.streams import Stream
 
 
@@ -269,7 +261,7 @@ def play(
             return
         start = chunk * CHUNK
         column, end = max(first - start, 0), min(last - start, CHUNK)
-        call_fill(rewards.fill, rewards.state, chunk, column, end)
+        call_at(rewards.fill, rewards.state, (chunk, column, end))
         while column < end and not is_spent(ledger, attack.smallest_cost):
             # The model demands this order: the adversary fixes its answer for every arm before the
             # learner draws one.
@@ -295,7 +287,7 @@ def play(
             if ticket.layer != NO_LAYER:
                 ledger.layer_corruption[np.uint64(ticket.layer)] += change
             if attack.observe != NOWHERE:
-                call_observe(attack.observe, attack.state, start + column, ticket.arm, reward)
+                call_at(attack.observe, attack.state, (start + column, ticket.arm, reward))
             ledger.pulls[index] += 1
             workspace.stale[0] |= ledger.pulls[index] >= workspace.due[index]
             ledger.collected[0] += reward
@@ -367,22 +359,19 @@ def _corrupt_round(
         and round >= workspace.due[clean.size]
         and (
             attack.looks == NOWHERE
-            or call_looks(
-                attack.looks, attack.state, round, proposal, left, scene.means, scene.vector
+            or call_at(
+                attack.looks,
+                attack.state,
+                (round, proposal, left, scene.means, scene.vector),
             )
         )
     ):
         distribution(policy, workspace.weights, _context_at(crowd, workspace, column))
         _postpone_refresh(ledger, workspace, round)
-    call_corrupt(
+    call_at(
         attack.corrupt,
         attack.state,
-        round,
-        workspace.weights,
-        proposal,
-        left,
-        scene.means,
-        scene.vector,
+        (round, workspace.weights, proposal, left, scene.means, scene.vector),
     )
     changed = False
     for arm in range(clean.size):

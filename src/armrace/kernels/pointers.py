@@ -19,11 +19,11 @@ import numba
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-from armrace.kernels.compiling import entry
+from armrace.kernels.compiling import entry, inlined
 from armrace.kernels.dispatch import implementations, implements
 from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.generics import Scene, corrupt, looks, observe
@@ -43,8 +43,6 @@ from armrace.kernels.streams import Stream
 NOWHERE = 0
 """The address of ``observe`` of an attack that does not learn from the past, and of ``looks`` of
 one that needs the learner's distribution in every round or never."""
-
-_NUMBERS = types.CPointer(types.float64)
 
 
 class Attack(NamedTuple):
@@ -100,54 +98,47 @@ class LiveAttack:
         )
 
 
+@inlined
+def _scene(means: Any, arms: int, vector: Any, dimension: int) -> Scene:
+    return Scene(numba.carray(means, (arms,)), numba.carray(vector, (dimension,)))
+
+
+@inlined
+def _no_scene(means: Any, arms: int, vector: Any, dimension: int) -> None:
+    return None
+
+
 @cache
 def attack_entries(code: str, knows_visitors: bool = False) -> tuple[Any, Any, Any]:
     """The functions behind ``corrupt``, ``observe`` and ``looks``, not compiled for a handle.
 
     Only an attack on visitors who differ is told about them.
     """
-    if knows_visitors:
-        code = f"{code}.visitors"
+    scene_of = _scene if knows_visitors else _no_scene
+    code = f"{code}.visitors" if knows_visitors else code
 
     @entry(code)
     def attack_corrupt(
-        state: Any,
-        round: int,
-        weights: Any,
-        rewards: Any,
-        arms: int,
-        left: float,
-        means: Any,
-        vector: Any,
-        dimension: int,
-    ) -> None:
-        shown, paid = numba.carray(weights, (arms,)), numba.carray(rewards, (arms,))
-        if knows_visitors:
-            scene = Scene(numba.carray(means, (arms,)), numba.carray(vector, (dimension,)))
-            corrupt(state.attack, round, shown, paid, left, state.stream, scene)
-        else:
-            corrupt(state.attack, round, shown, paid, left, state.stream, None)
+        state: Any, round: int, weights: Any, arms: int, rewards: Any, count: int, left: float,
+        means: Any, expected: int, vector: Any, dimension: int,
+    ) -> int:  # fmt: skip
+        shown, paid = numba.carray(weights, (arms,)), numba.carray(rewards, (count,))
+        scene = scene_of(means, expected, vector, dimension)
+        corrupt(state.attack, round, shown, paid, left, state.stream, scene)
+        return 0
 
     @entry(code)
-    def attack_observe(state: Any, round: int, arm: int, reward: float) -> None:
+    def attack_observe(state: Any, round: int, arm: int, reward: float) -> int:
         observe(state.attack, round, arm, reward)
+        return 0
 
     @entry(code)
     def attack_looks(
-        state: Any,
-        round: int,
-        rewards: Any,
-        arms: int,
-        left: float,
-        means: Any,
-        vector: Any,
-        dimension: int,
-    ) -> int:
-        paid = numba.carray(rewards, (arms,))
-        if knows_visitors:
-            scene = Scene(numba.carray(means, (arms,)), numba.carray(vector, (dimension,)))
-            return int(looks(state.attack, round, paid, left, scene))
-        return int(looks(state.attack, round, paid, left, None))
+        state: Any, round: int, rewards: Any, count: int, left: float,
+        means: Any, expected: int, vector: Any, dimension: int,
+    ) -> int:  # fmt: skip
+        paid, scene = numba.carray(rewards, (count,)), scene_of(means, expected, vector, dimension)
+        return int(looks(state.attack, round, paid, left, scene))
 
     return attack_corrupt, attack_observe, attack_looks
 
@@ -158,16 +149,15 @@ def _addresses(
 ) -> tuple[int, int, int]:
     """Return the addresses of an attack's functions, compiled for one type of handle."""
     attack_corrupt, attack_observe, attack_looks = attack_entries(code, knows_visitors)
-    visitor = (_NUMBERS, _NUMBERS, types.int64)
     integer, number = types.int64, types.float64
+    array = types.CPointer(number), integer
     observe_at = looks_at = NOWHERE
     if observes:
         observe_at = address_of(attack_observe, (kind, integer, integer, number))
     if looks:
-        looks_at = address_of(attack_looks, (kind, integer, _NUMBERS, integer, number, *visitor))
-    shown = (kind, integer, _NUMBERS, _NUMBERS, integer, number)
-    corrupt_at = address_of(attack_corrupt, (*shown, *visitor))
-    return corrupt_at, observe_at, looks_at
+        looks_at = address_of(attack_looks, (kind, integer, *array, number, *array, *array))
+    shown = (kind, integer, *array, *array, number, *array, *array)
+    return address_of(attack_corrupt, shown), observe_at, looks_at
 
 
 def address_of(function: Any, argument_types: tuple[Any, ...]) -> int:
@@ -178,95 +168,35 @@ def address_of(function: Any, argument_types: tuple[Any, ...]) -> int:
     return int(compiled.library.get_pointer_to_function(name))
 
 
-_POINTER, _NOTHING, _INTEGER = ir.IntType(8).as_pointer(), ir.VoidType(), ir.IntType(64)
-
-
-def _call(builder: Any, address: Any, arguments: list[Any], returns: Any = _NOTHING) -> Any:
-    kind = ir.FunctionType(returns, [argument.type for argument in arguments])
-    return builder.call(builder.inttoptr(address, kind.as_pointer()), arguments)
-
-
 @intrinsic
-def _call_corrupt(
-    typing_context: Any,
-    address: Any,
-    state: Any,
-    round: Any,
-    weights: Any,
-    rewards: Any,
-    left: Any,
-    means: Any,
-    vector: Any,
-) -> Any:
-    """Generate the call of ``corrupt`` at an address."""
+def _call_at(typing_context: Any, address: Any, state: Any, arguments: Any) -> Any:
+    """Generate the call of a function at an address.
 
-    # Arrays cross the boundary as bare pointers and a length: the layout of Numba's arrays is
-    # not part of the calling convention of C.
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        function, handle, number, *arrays, rest = arguments[:-2]
-        shown, paid, expected, features = (
-            arrayobj.make_array(kind)(context, builder, array)
-            for kind, array in zip(
-                (*signature.args[3:5], *signature.args[6:]), (*arrays, *arguments[6:]), strict=True
-            )
-        )
-        seen = [builder.inttoptr(handle, _POINTER), number, shown.data, paid.data]
-        visitor = [expected.data, features.data, features.nitems]
-        _call(builder, function, [*seen, paid.nitems, rest, *visitor])
-        return context.get_dummy_value()
+    Arrays cross the boundary as bare pointers and a length: the layout of Numba's arrays is not
+    part of the calling convention of C.
+    """
 
-    kinds = (address, state, types.int64, weights, rewards, left, means, vector)
-    return types.void(*kinds), generate
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        function, handle, members = given
+        passed = [builder.inttoptr(handle, ir.IntType(8).as_pointer())]
+        values = cgutils.unpack_tuple(builder, members)
+        for kind, value in zip(signature.args[2].types, values, strict=True):
+            if isinstance(kind, types.Array):
+                array = arrayobj.make_array(kind)(context, builder, value)
+                passed += [array.data, array.nitems]
+            else:
+                plain = types.float64 if isinstance(kind, types.Float) else types.int64
+                passed.append(context.cast(builder, value, kind, plain))
+        called = ir.FunctionType(ir.IntType(64), [each.type for each in passed])
+        return builder.call(builder.inttoptr(function, called.as_pointer()), passed)
+
+    return types.int64(address, state, arguments), generate
 
 
-@intrinsic
-def _call_observe(
-    typing_context: Any, address: Any, state: Any, round: Any, arm: Any, reward: Any
-) -> Any:
-    """Generate the call of ``observe`` at an address."""
+call_at: Callable[[int, int, tuple[Any, ...]], int] = _call_at
+"""Call a function at an address: (address, address of its state, further arguments).
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        function, handle, number, played, paid = arguments
-        _call(builder, function, [builder.inttoptr(handle, _POINTER), number, played, paid])
-        return context.get_dummy_value()
-
-    return types.void(address, state, types.int64, types.int64, types.float64), generate
-
-
-@intrinsic
-def _call_looks(
-    typing_context: Any,
-    address: Any,
-    state: Any,
-    round: Any,
-    rewards: Any,
-    left: Any,
-    means: Any,
-    vector: Any,
-) -> Any:
-    """Generate the call of ``looks`` at an address."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        function, handle, number, paid, rest, expected, features = arguments
-        paid, expected, features = (
-            arrayobj.make_array(signature.args[place])(context, builder, array)
-            for place, array in ((3, paid), (5, expected), (6, features))
-        )
-        seen = [builder.inttoptr(handle, _POINTER), number, paid.data, paid.nitems, rest]
-        visitor = [expected.data, features.data, features.nitems]
-        return _call(builder, function, [*seen, *visitor], _INTEGER)
-
-    return types.int64(address, state, types.int64, rewards, left, means, vector), generate
-
-
-call_corrupt: Callable[..., None] = _call_corrupt
-"""Call ``corrupt``: (address, state, round, weights, rewards, left, means, vector)."""
-
-call_observe: Callable[..., None] = _call_observe
-"""Call ``observe`` at its address: (address, state, round, arm, reward)."""
-
-call_looks: Callable[..., int] = _call_looks
-"""Call ``looks`` at its address: (address, state, round, rewards, left, means, vector)."""
+It must take a length after each array, and return a whole number."""
 
 
 class Rewards(NamedTuple):
@@ -301,37 +231,16 @@ def _address(code: str, kind: Any, coins: bool) -> int:
     """
 
     @entry(code)
-    def fill_chunk(state: Any, chunk: int, begin: int, end: int) -> None:
+    def fill_chunk(state: Any, chunk: int, begin: int, end: int) -> int:
         draw_chunk(state.law, chunk, state.drawn)
         add_totals(state.law, state.drawn, begin, end, state.totals)
+        return 0
 
     @entry(code)
-    def flip_and_count(state: Any, chunk: int, begin: int, end: int) -> None:
+    def flip_and_count(state: Any, chunk: int, begin: int, end: int) -> int:
         flip_chunk(state.law, chunk, state.drawn)
         count_totals(state.drawn, begin, end, state.totals)
+        return 0
 
     integer = types.int64
     return address_of(flip_and_count if coins else fill_chunk, (kind, integer, integer, integer))
-
-
-@intrinsic
-def _call_fill(
-    typing_context: Any, address: Any, state: Any, chunk: Any, begin: Any, end: Any
-) -> Any:
-    """Generate the call that draws a chunk of rewards."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        function, handle, *numbers = arguments
-        pointer = ir.IntType(8).as_pointer()
-        handle = builder.inttoptr(handle, pointer)
-        kinds = [pointer, *(number.type for number in numbers)]
-        kind = ir.FunctionType(ir.VoidType(), kinds)
-        builder.call(builder.inttoptr(function, kind.as_pointer()), [handle, *numbers])
-        return context.get_dummy_value()
-
-    integer = types.int64
-    return types.void(address, state, integer, integer, integer), generate
-
-
-call_fill: Callable[..., None] = _call_fill
-"""Draw a chunk of rewards: (address, state, chunk, begin, end)."""

@@ -32,7 +32,7 @@ from armrace.kernels.generics import (
     make_ticket,
 )
 from armrace.kernels.live import fitting
-from armrace.kernels.pointers import NOWHERE, Attack, call_corrupt, call_observe
+from armrace.kernels.pointers import NOWHERE, Attack, call_at
 from armrace.kernels.streams import Stream, uniform
 
 ROWS, MATCHED, ACCEPTED, MOMENT = range(4)
@@ -241,9 +241,7 @@ def _corrupted(
     for other in range(clean.size):
         proposal[other] = clean[other]
     left = ledger.charged[1] - ledger.charged[0]
-    call_corrupt(
-        attack.corrupt, attack.state, round, tally.weights, proposal, left, expected, vector
-    )
+    call_at(attack.corrupt, attack.state, (round, tally.weights, proposal, left, expected, vector))
     changed = False
     for other in range(clean.size):
         changed |= proposal[other] != clean[other]
@@ -330,7 +328,7 @@ def make_replayer(code: str) -> Callable[..., None]:
                         )
                     learn(policy, assign(policy, ticket, context), shown, context)
                     if attack.observe != NOWHERE:
-                        call_observe(attack.observe, attack.state, number, arm, shown)
+                        call_at(attack.observe, attack.state, (number, arm, shown))
                     ledger.seen[0] += abs(shown - reward)
                     tally.moments[SEEN] += shown
                     tally.pulls[arm] += 1
