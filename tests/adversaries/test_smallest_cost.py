@@ -106,7 +106,7 @@ def test_no_round_is_charged_less_than_was_declared(name, environment, budget):
     shape = parts.ledger.pulls.size, parts.ledger.layer_corruption.size
     every_round = make_record(np.arange(1, 1501), *shape)
     play_out(parts._replace(record=every_round, smallest_cost=ANY))
-    charged = np.diff(every_round.corruption, prepend=0.0)
+    charged = np.diff(every_round.rows.corruption[:, 0], prepend=0.0)
     assert (charged[charged > 0] >= parts.smallest_cost - 1e-12).all()
 
 
@@ -122,6 +122,6 @@ def test_what_is_spared_makes_no_difference_to_the_last_bit(name, environment):
     # Who is asked after nothing can be paid for any more has more changes refused.
     for parts in (spared, asked):
         parts.ledger.refused[:] = 0
-        parts.record.refused[:] = 0
+        parts.record.rows.refused[:] = 0
     for member in ("policy", "ledger", "record"):
         assert equal_states(getattr(spared, member), getattr(asked, member)), member

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from armrace.audit import audit, watch
-from armrace.audit.evidence import nearest_sums
-from armrace.audit.pairs import Samples, nearest_pairs, pairs_of
+from armrace.audit.evidence import Samples, nearest_pairs, nearest_sums, pairs_of
 from armrace.kernels.generics import Ticket, decide, learn
 from armrace.learner import Learner
 from armrace.policies import MultiLayerRace, Ucb1

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from armrace.audit import audit, pairs
+from armrace.audit import audit, evidence
 from armrace.audit.auditing import Screens, audit_state
-from armrace.audit.pairs import Screen
+from armrace.audit.evidence import Screen
 from armrace.learner import Learner
 
 ARMS = 12
@@ -62,7 +62,7 @@ def test_arms_that_have_not_moved_are_not_looked_at_again():
 
 
 def test_no_more_arms_are_examined_than_an_audit_has_time_for(monkeypatch):
-    monkeypatch.setattr(pairs, "MOST_EXAMINED", 2)
+    monkeypatch.setattr(evidence, "MOST_EXAMINED", 2)
     plays = np.full(4, 100)
     strength = np.array([7.0, 5.0, 9.0, 8.0])
     found = Screen().suspects(np.stack([plays, plays]), plays, lambda arms: strength[arms], 4.0)

@@ -6,17 +6,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armrace.kernels.coins import (
+from armrace.kernels.streams import (
     _CALLS,
     _FIRST_CALL,
     BLOCK,
     BLOCKS,
+    MASK,
     SCRATCH,
     count_heads,
+    counter_high,
+    counter_lane,
     flip_coins,
+    philox,
     spread_heads,
 )
-from armrace.kernels.streams import MASK, counter_high, counter_lane, philox
 from armrace.randomness import reward_place
 
 PLACE = reward_place(seed=5, replication=2)

@@ -80,7 +80,7 @@ def plays_in_rehearsal(
         record,
         workspace,
     )
-    return record.pulls
+    return record.rows.pulls
 
 
 # In the proof of Theorem 4 every interval is twice as long as all rounds before it.

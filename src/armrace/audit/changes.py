@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.audit.audit_trail import Watched, block_size, log_block_weight
+from armrace.audit.evidence import Arms, Pairs, Samples, Screen, in_parts, join, nearest_pairs
 from armrace.audit.findings import Alarm, Finding, direction_of
-from armrace.audit.pairs import Arms, Pairs, Samples, Screen, in_parts, join, nearest_pairs
 
 _SHARES = 3
 

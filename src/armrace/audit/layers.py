@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.audit.evidence import TwoSamples
+from armrace.audit.evidence import Arms, Pairs, Samples, Screen, TwoSamples, in_parts, nearest_pairs
 from armrace.audit.findings import Alarm, Finding, direction_of
-from armrace.audit.pairs import Arms, Pairs, Samples, Screen, in_parts, nearest_pairs
 from armrace.policies.races.race import NEVER, Race
 from armrace.theory.allowance import corruption_allowance
 

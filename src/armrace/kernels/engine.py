@@ -18,7 +18,7 @@ import numpy.typing as npt
 from armrace.kernels.compiling import entry, inlined
 from armrace.kernels.crowds import book_visit, context_of
 from armrace.kernels.fingerprints import is_users
-from armrace.kernels.generics import NO_LAYER, Scene, decide, distribution, learn
+from armrace.kernels.generics import NO_LAYER, Scene, decide, distribution, learn, spelled
 from armrace.kernels.laws import CHUNK, RewardChunk, make_drawn
 from armrace.kernels.live import decide_fitting
 from armrace.kernels.pointers import NOWHERE, Attack, Rewards, call_at
@@ -56,18 +56,8 @@ class CheckpointRecord(NamedTuple):
     """The ledger at each checkpoint; a checkpoint is the number of rounds played by then."""
 
     checkpoints: npt.NDArray[np.int64]
-    collected: npt.NDArray[np.float64]
-    clean_collected: npt.NDArray[np.float64]
-    corruption: npt.NDArray[np.float64]
-    pulls: npt.NDArray[np.int64]
-    clean_totals: npt.NDArray[np.float64]
-    shifts: npt.NDArray[np.float64]
-    arm_corruption: npt.NDArray[np.float64]
-    layer_corruption: npt.NDArray[np.float64]
-    seen: npt.NDArray[np.float64]
-    refused: npt.NDArray[np.int64]
-    promised: npt.NDArray[np.float64]
-    worth: npt.NDArray[np.float64]
+    rows: Ledger
+    """The accounts, of which each has a row for each checkpoint."""
 
 
 def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
@@ -90,22 +80,9 @@ def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
 
 def make_record(checkpoints: npt.NDArray[np.int64], arms: int, layers: int) -> CheckpointRecord:
     """Make an empty record with a row for each checkpoint."""
-    rows = checkpoints.size
-    return CheckpointRecord(
-        checkpoints=checkpoints,
-        collected=np.zeros(rows),
-        clean_collected=np.zeros(rows),
-        corruption=np.zeros(rows),
-        pulls=np.zeros((rows, arms), dtype=np.int64),
-        clean_totals=np.zeros((rows, arms)),
-        shifts=np.zeros((rows, arms)),
-        arm_corruption=np.zeros((rows, arms)),
-        layer_corruption=np.zeros((rows, layers)),
-        seen=np.zeros(rows),
-        refused=np.zeros(rows, dtype=np.int64),
-        promised=np.zeros((rows, arms)),
-        worth=np.zeros((rows, 3)),
-    )
+    empty = make_ledger(arms, layers, 0.0)
+    rows: Any = (np.zeros((checkpoints.size, each.size), dtype=each.dtype) for each in empty)
+    return CheckpointRecord(checkpoints, Ledger(*rows))
 
 
 @inlined
@@ -167,23 +144,24 @@ def book(ledger: Ledger, clean: npt.NDArray[np.float64], proposal: npt.NDArray[n
 
 
 @inlined
+def _copy(account: Any, rows: Any, row: int) -> None:
+    for place in range(account.size):
+        rows[row, place] = account[place]
+
+
+_copy_all = spelled(
+    "def copy_all(ledger, rows, row):\n    {members}",
+    "copy(ledger.{name}, rows.{name}, row)",
+    "\n    ",
+    kind=Ledger,
+    copy=_copy,
+)
+
+
+@inlined
 def write_row(ledger: Ledger, record: CheckpointRecord, row: int) -> None:
     """Copy the current ledger into a row of the record."""
-    record.collected[row] = ledger.collected[0]
-    record.clean_collected[row] = ledger.collected[1]
-    record.corruption[row] = ledger.corruption[0]
-    record.seen[row] = ledger.seen[0]
-    record.refused[row] = ledger.refused[0]
-    for arm in range(ledger.pulls.size):
-        record.pulls[row, arm] = ledger.pulls[arm]
-        record.clean_totals[row, arm] = ledger.clean_totals[arm]
-        record.shifts[row, arm] = ledger.shifts[arm]
-        record.arm_corruption[row, arm] = ledger.arm_corruption[arm]
-        record.promised[row, arm] = ledger.promised[arm]
-    for place in range(ledger.worth.size):
-        record.worth[row, place] = ledger.worth[place]
-    for layer in range(ledger.layer_corruption.size):
-        record.layer_corruption[row, layer] = ledger.layer_corruption[layer]
+    _copy_all(ledger, record.rows, row)
 
 
 STOP, PLAYED = 0, 1

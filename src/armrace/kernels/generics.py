@@ -129,13 +129,15 @@ class Ticket(NamedTuple):
 _BLANK = Ticket(0)
 
 
-def spelled(source: str, each: str, join: str, **names: Any) -> Callable[..., Any]:
-    """Make an inlined function that names every member of a ticket.
+def spelled(
+    source: str, each: str, join: str, kind: Any = Ticket, **names: Any
+) -> Callable[..., Any]:
+    """Make an inlined function that names every member of a ticket, or of another tuple.
 
     Compiled code can neither loop over members of different types nor replace some of them. Here
-    their names are written out, so that :class:`Ticket` is the only place that lists them.
+    their names are written out, so that the class is the only place that lists them.
     """
-    members = join.join(each.format(name=name) for name in Ticket._fields)
+    members = join.join(each.format(name=name) for name in kind._fields)
     scope: dict[str, Any] = {"Ticket": Ticket, "__name__": __name__, **names}
     before = set(scope)
     exec(source.format(members=members), scope)

@@ -15,22 +15,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.coins import (
-    BLOCK,
-    BLOCKS,
-    SCRATCH,
-    count_heads,
-    flip_coins,
-    spread_heads,
-)
 from armrace.kernels.compiling import inlined
 from armrace.kernels.streams import (
+    BLOCK,
+    BLOCKS,
     MASK,
+    SCRATCH,
     Stream,
     binomial,
+    count_heads,
     counter_high,
     counter_lane,
+    flip_coins,
     philox,
+    spread_heads,
     uniform,
 )
 

@@ -92,7 +92,7 @@ class MachineCode(_Cache):  # type: ignore[misc]  # Numba is untyped
         payload = _read(self._file_name(sig, codegen.magic_tuple()))
         target = packaged_target(codegen)
         if payload is None and target is not None:
-            payload = _packaged_payload(_PACKAGED_FOLDER / self._file_name(sig, target))
+            payload = _payload(_PACKAGED_FOLDER / self._file_name(sig, target), is_packaged=True)
         if payload is None:
             return None
         try:
@@ -220,19 +220,14 @@ def trusted_folders() -> Iterator[Path]:
             yield folder
 
 
-def _payload(file: Path) -> bytes | None:
-    """Return what a file stores, if it is there and matches its digest."""
+def _payload(file: Path, is_packaged: bool = False) -> bytes | None:
+    """Return what a file stores, if it is there and matches its digest.
+
+    A file of the package is trusted as the code beside it is, whoever owns it.
+    """
     try:
-        with os.fdopen(open_private(file), "rb") as stored:
+        with file.open("rb") if is_packaged else os.fdopen(open_private(file), "rb") as stored:
             return unsealed(stored.read())
-    except OSError:
-        return None
-
-
-def _packaged_payload(file: Path) -> bytes | None:
-    """Return what a file of the package stores, which is trusted as the code beside it is."""
-    try:
-        return unsealed(file.read_bytes())
     except OSError:
         return None
 
@@ -258,7 +253,7 @@ def _read(name: str) -> bytes | None:
 def _write(name: str, payload: bytes) -> None:
     """Store under a name in the first writable folder; warn once if that is a substitute."""
     data = _MAGIC + hashlib.sha256(payload).digest() + payload
-    first, reason = folders()[0], ""
+    reason, follows = "", "every process compiles again"
     for folder in folders():
         try:
             make_private_folder(folder)
@@ -267,16 +262,13 @@ def _write(name: str, payload: bytes) -> None:
             reason = reason or error.strerror or str(error)
             continue
         _prune(folder)
-        if folder != first:
-            _say_once(
-                f"cannot store compiled code in {first} ({reason}), so {folder} takes its place; "
-                "set NUMBA_CACHE_DIR to a folder that lasts and that only you can write."
-            )
-        return
-    _say_once(
-        f"cannot store compiled code in {first} ({reason}), so every process compiles again; set "
-        "NUMBA_CACHE_DIR to a folder that only you can write."
-    )
+        follows = f"{folder} takes its place"
+        break
+    if reason:
+        _say_once(
+            f"cannot store compiled code in {folders()[0]} ({reason}), so {follows}; set "
+            "NUMBA_CACHE_DIR to a folder that lasts and that only you can write."
+        )
 
 
 def _write_file(file: Path, data: bytes) -> None:

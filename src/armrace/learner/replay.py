@@ -82,7 +82,7 @@ from armrace.learner.events import (
 )
 from armrace.learner.snapshots import Snapshot, read_arrays
 from armrace.policies import Policy
-from armrace.policies.leaders.absence import bring_back, set_aside
+from armrace.policies.leaders.estimates import bring_back, set_aside
 from armrace.randomness import Purpose, stream_for
 
 _FIRST_ROOM = 1024

@@ -73,7 +73,7 @@ class Policy(Specification, frozen=True):
     loses_arms: ClassVar[bool] = False
     """Whether an arm can be taken away while it runs: whether it then chooses among the others as
     well as if the arm had never been there, whatever that arm paid. An index does. A leader does if
-    it is told, see :mod:`armrace.policies.leaders.absence`."""
+    it is told, see :mod:`armrace.policies.leaders.estimates`."""
 
     learns_from_others: ClassVar[bool] = False
     """Whether a policy that draws by weights learns from decisions that it did not draw, because it

@@ -17,7 +17,7 @@ from armrace.kernels.streams import Stream
 from armrace.limits import Limits
 from armrace.policies.base import Guarantee
 from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
-from armrace.policies.leaders.absence import ranks_arms
+from armrace.policies.leaders.estimates import ranks_arms
 from armrace.theory import exp3_any_rewards_regret
 
 # Far above the least double, so that weights a factor of 1e-200 smaller still count.

@@ -12,11 +12,11 @@ from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, assign, learn
 from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
-from armrace.policies.leaders.absence import ranks_arms
 from armrace.policies.leaders.estimates import (
     add_loss,
     draws_from_weights,
     exponential_weights,
+    ranks_arms,
     smallest,
 )
 

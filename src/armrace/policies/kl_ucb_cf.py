@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from armrace.limits import Limits
-from armrace.policies.common.randomised_feedback import RandomisedFeedback
+from armrace.policies.common.counts import RandomisedFeedback
 from armrace.policies.indices.kl_indices import KlIndices, kl_index, make_kl_indices
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from armrace.kernels.generics import NO_FEATURES, ContextShape
 from armrace.kernels.leaves import Leaves, make_leaves
-from armrace.policies.common.leaf_policy import LeafPolicy
+from armrace.policies.common.counts import LeafPolicy
 from armrace.policies.leaders.barrier import FirstScale, Optimism, ScaleGrowth
 from armrace.policies.optimistic_log_barrier import OptimisticLogBarrier
 

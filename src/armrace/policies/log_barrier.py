@@ -13,7 +13,6 @@ from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, assign, learn
 from armrace.limits import Limits
 from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
-from armrace.policies.leaders.absence import ranks_arms
 from armrace.policies.leaders.estimates import (
     LOGARITHMIC_BARRIER,
     Estimates,
@@ -21,6 +20,7 @@ from armrace.policies.leaders.estimates import (
     draws_from_weights,
     make_estimates,
     power_weights,
+    ranks_arms,
 )
 
 

@@ -15,7 +15,6 @@ from armrace.kernels.generics import Ticket, assign, learn, stamped
 from armrace.kernels.states import grown_by
 from armrace.policies.base import Guarantee
 from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
-from armrace.policies.leaders.absence import ranks_arms
 from armrace.policies.leaders.barrier import (
     FirstScale,
     Optimism,
@@ -33,6 +32,7 @@ from armrace.policies.leaders.estimates import (
     make_expectation,
     make_predicted_losses,
     mean_loss,
+    ranks_arms,
 )
 from armrace.theory.barriers import BarrierProof
 from armrace.theory.eliminations import gaps_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from armrace.policies.common.counts import RandomisedFeedback
 from armrace.policies.common.posteriors import Posteriors, make_posteriors
-from armrace.policies.common.randomised_feedback import RandomisedFeedback
 
 
 class ThompsonCf(RandomisedFeedback, frozen=True, tag="thompson-cf"):

@@ -11,7 +11,6 @@ from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, assign, learn, stamped
 from armrace.policies.base import Guarantee
 from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
-from armrace.policies.leaders.absence import ranks_arms
 from armrace.policies.leaders.estimates import (
     TSALLIS_ENTROPY,
     Estimates,
@@ -21,6 +20,7 @@ from armrace.policies.leaders.estimates import (
     make_estimates,
     make_solution,
     power_weights,
+    ranks_arms,
 )
 from armrace.theory import tsallis_inf_regret
 

@@ -287,26 +287,26 @@ def _shape(parts: Parts) -> tuple[int, int]:
 
 
 def _outcome(parts: Parts, view: Sequence[ArmView], seconds: float, found: Audit | None) -> Outcome:
-    record, gaps = parts.record, parts.means.max() - parts.means
-    pseudo = leaf = constant = record.pulls @ gaps
+    rows, gaps = parts.record.rows, parts.means.max() - parts.means
+    pseudo = leaf = constant = rows.pulls @ gaps
     if parts.crowd is not None:
-        best, best_in_leaf, played = record.worth.T
+        best, best_in_leaf, played = rows.worth.T
         pseudo, leaf = best - played, best_in_leaf - played
-        constant = record.promised.max(axis=1) - played
+        constant = rows.promised.max(axis=1) - played
     return Outcome(
         # As in the paper, against the best arm in hindsight on the rewards after corruption
         # (erratum 14).
-        regret=(record.clean_totals + record.shifts).max(axis=1) - record.collected,
+        regret=(rows.clean_totals + rows.shifts).max(axis=1) - rows.collected[:, 0],
         pseudo_regret=pseudo,
-        clean_regret=record.clean_totals.max(axis=1) - record.clean_collected,
-        corruption=record.corruption,
-        pulls=record.pulls,
-        arm_corruption=record.arm_corruption,
-        layer_corruption=record.layer_corruption,
-        seen_corruption=record.seen,
+        clean_regret=rows.clean_totals.max(axis=1) - rows.collected[:, 1],
+        corruption=rows.corruption[:, 0],
+        pulls=rows.pulls,
+        arm_corruption=rows.arm_corruption,
+        layer_corruption=rows.layer_corruption,
+        seen_corruption=rows.seen[:, 0],
         leaf_regret=leaf,
         constant_regret=constant,
-        refused=record.refused,
+        refused=rows.refused[:, 0],
         view=view,
         leapt=None if parts.leap is None else fast_forward.rounds_skipped(parts.leap),
         seconds=seconds,

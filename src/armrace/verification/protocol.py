@@ -129,13 +129,11 @@ def disagreements(experiment: Experiment, window: range) -> list[str]:
     """Return the accounts and states in which engine and reference differ after a window."""
     before, after = witnessed_parts(experiment), witnessed_parts(experiment)
     play_rounds(before, window.start)
-    record = play_rounds(after, window.stop)._asdict()
+    record = play_rounds(after, window.stop).rows
     booked, totals = copy.deepcopy(before.ledger)._asdict(), after.ledger._asdict()
     run = play_reference(experiment, before, window.start, window.stop)
     grown = {name: total - booked[name] for name, total in totals.items()}
-    paid, clean = after.ledger.collected
-    totals |= {"collected": paid, "clean_collected": clean}
-    row = {name: np.ravel(record[name][-1]) for name in record.keys() & totals.keys()}
+    row = {name: account[-1] for name, account in record._asdict().items()}
     reference, compiled = _moved(before), _moved(after)
     return [
         *_differing(run.accounts(after.ledger.layer_corruption.size), grown),

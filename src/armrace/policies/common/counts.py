@@ -7,12 +7,16 @@ two differ only while feedback is outstanding.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from armrace.errors import InvalidParameter
 from armrace.kernels.compiling import inlined
+from armrace.kernels.leaves import row_of
+from armrace.limits import Limits
 from armrace.policies.base import ArmView, Policy
 
 
@@ -92,3 +96,47 @@ class CountingPolicy(Policy, frozen=True):
             )
             for arm, pulls in enumerate(counts.pulls)
         ]
+
+
+class LeafPolicy(CountingPolicy, frozen=True):
+    """A policy that plays each leaf as a problem of its own."""
+
+    family: ClassVar[str] = "contextual"
+    reference: ClassVar[str] = "the policy of each leaf, which see"
+    takes_contexts: ClassVar[bool] = True
+    takes_new_arms: ClassVar[bool] = True
+
+    def inspect(self, state: Any) -> Sequence[ArmView]:
+        """Return a view of each arm in each leaf, whose number stands for the layer."""
+        return [
+            msgspec.structs.replace(view, layer=leaf)
+            for leaf in range(state.leaf_count)
+            for view in super(LeafPolicy, self).inspect(row_of(state.stack, leaf))
+        ]
+
+
+class RandomisedFeedback(CountingPolicy, frozen=True):
+    """A policy that undoes randomised response."""
+
+    family: ClassVar[str] = "robust"
+    takes_new_arms: ClassVar[bool] = True
+    loses_arms: ClassVar[bool] = True
+    reference: ClassVar[str] = (
+        "Gajane, Urvoy and Kaufmann (2018), Corrupt bandits for preserving local privacy"
+    )
+    source_kind: ClassVar[str] = "print"
+
+    p00: Annotated[float, Limits("probability that a reward of 0 is seen as 0", 0, 1)] = 0.9
+    p11: Annotated[float, Limits("probability that a reward of 1 is seen as 1", 0, 1)] = 0.9
+
+    def validate(self) -> None:
+        if self.p00 + self.p11 == 1:
+            raise InvalidParameter(
+                "p00 and p11 must not add to 1, where feedback says nothing; "
+                f"got {self.p00:g} and {self.p11:g}."
+            )
+
+    @property
+    def falls(self) -> bool:
+        """Whether the mean that an arm shows falls as its mean rises."""
+        return self.p00 + self.p11 < 1

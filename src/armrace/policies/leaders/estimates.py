@@ -21,12 +21,18 @@ probabilities are ``w = (1 - exploration) softmax(learning_rate G) + exploration
 ``bonus / w[i]`` to the gain of every arm, and the reward over its probability to the gain of the
 arm played. The bonuses do not depend on the reward. They are added when the decision is assigned,
 with the probabilities of that moment, so that feedback may come at any time.
+
+A leader that may only choose among some arms sees no further loss of one that is away. The
+estimated loss of that arm stays where it is while all others grow, its weight goes to 1, and the
+weights of the others, relative to each other, become flat or vanish. So a leader is told: the arm
+gets an estimated loss so large that the others have the weights that they would have without it.
+When it comes back, it is as far behind the best of the others as it was when it went.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -38,7 +44,6 @@ from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribut
 from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.streams import Stream
 from armrace.policies.common.counts import Counts, count_play
-from armrace.policies.leaders.absence import ranks_arms
 
 LOGARITHMIC_BARRIER, TSALLIS_ENTROPY = 1, 2
 """Powers of ``1 / (scale * (loss - x))``."""
@@ -396,3 +401,47 @@ def add_reward(state: ExponentialGains, arm: int, probability: float, reward: fl
     # No floor is needed: exploration keeps every probability at ``exploration / K`` or more.
     state.gains[arm] += reward / probability
     state.scratch.up_to_date[0] = False
+
+
+_AWAY = 1e18
+"""The loss of an arm that is away: far above all that plays add up to, and its square is finite."""
+
+
+class _Ranking(NamedTuple):
+    losses: Callable[[Any], Floats]
+    place: Callable[[Any, int, float], None]
+
+
+_RANKINGS: dict[type, _Ranking] = {}
+
+
+def ranks_arms(
+    state_class: type, losses: Callable[[Any], Floats], place: Callable[[Any, int, float], None]
+) -> None:
+    """Register how the states of a leader rank their arms."""
+    _RANKINGS[state_class] = _Ranking(losses, place)
+
+
+def set_aside(state: Any, arm: int, away: Collection[int]) -> float:
+    """Take an arm from a state; return how far it was behind the best of those not ``away``.
+
+    An index or a posterior of an arm does not depend on the others, and its state stays as it is.
+    """
+    if type(state) not in _RANKINGS:
+        return 0.0
+    ranking = _RANKINGS[type(state)]
+    standing = float(ranking.losses(state)[arm]) - _least(ranking, state, {arm, *away})
+    ranking.place(state, arm, _AWAY)
+    return standing
+
+
+def bring_back(state: Any, arm: int, standing: float, away: Collection[int]) -> None:
+    """Give an arm back to a state, by what :func:`set_aside` returned; it is still ``away``."""
+    if type(state) in _RANKINGS:
+        ranking = _RANKINGS[type(state)]
+        ranking.place(state, arm, _least(ranking, state, away) + standing)
+
+
+def _least(ranking: _Ranking, state: Any, away: Collection[int]) -> float:
+    losses = ranking.losses(state)
+    return min(float(losses[arm]) for arm in range(losses.size) if arm not in away)
