@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from armrace.audit import Audit, audit, watch
-from armrace.audit.layers import exposure_of, failed_layers, race_in
+from armrace.audit.changes import exposure_of, failed_layers, race_in
 from armrace.errors import InvalidParameter
 from armrace.learner import Learner
 from armrace.policies import POLICIES, MultiLayerRace, Ucb1

@@ -12,7 +12,7 @@ import pytest
 
 import armrace
 from armrace.simulation import parallel
-from armrace.simulation.interrupts import postponed_interrupts
+from armrace.simulation.executors import postponed_interrupts
 from processes import started
 
 

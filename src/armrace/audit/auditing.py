@@ -14,10 +14,9 @@ import msgspec
 import numpy as np
 
 from armrace.audit.audit_trail import Watched, has_trail_of_leaves, watch_unchecked
-from armrace.audit.changes import examine_time
+from armrace.audit.changes import examine_layers, examine_time, failed_layers, race_in
 from armrace.audit.evidence import Screen
 from armrace.audit.findings import Alarm, Audit, Finding
-from armrace.audit.layers import examine_layers, failed_layers, race_in
 from armrace.errors import InvalidParameter
 from armrace.kernels.leaves import row_of
 from armrace.limits import Limits, check_number

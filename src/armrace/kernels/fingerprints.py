@@ -32,7 +32,7 @@ _PACKAGE = "armrace"
 _KERNELS = Path(__file__).parent
 _STABLE = {"numpy", "numba", "llvmlite", "msgspec", *sys.stdlib_module_names}
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
-_CACHED = type(cache(len))
+_WRAPPERS = (type(cache(len)), staticmethod, classmethod, property)
 _PLAIN = (bool, int, float, complex, str, bytes, np.generic, type(None), type(...), range)
 
 
@@ -113,10 +113,10 @@ class _Walk:
 
     def visit(self, value: Any, names: list[str]) -> None:
         """Add a value; of a module, the members called ``names``."""
-        # What Numba compiled, or a cache wraps, counts by the Python function that it came from.
+        # What Numba compiled, or something wraps, counts by the Python function that it came from.
         value = getattr(value, "py_func", value)
-        if isinstance(value, _CACHED):
-            value = value.__wrapped__
+        if isinstance(value, _WRAPPERS):
+            value = value.fget if isinstance(value, property) else value.__wrapped__
         if isinstance(value, types.ModuleType):
             if self._counts(value.__name__):
                 for name in names:
@@ -127,21 +127,12 @@ class _Walk:
             if id(value) not in self._seen and self._counts(value.__module__):
                 self._seen[id(value)] = value
                 self._visit_definition(value)
-        elif isinstance(value, (staticmethod, classmethod)):
-            self.visit(value.__func__, names)
-        elif isinstance(value, property):
-            self.visit(value.fget, names)
-        elif isinstance(value, (tuple, list)):
+        elif isinstance(value, (tuple, list, Mapping)):
             self._add(f"{type(value).__name__} of {len(value)}")
-            for item in value:
+            for item in value.items() if isinstance(value, Mapping) else value:
                 self.visit(item, names)
         elif isinstance(value, (set, frozenset)):
             self._visit_set(value, names)
-        elif isinstance(value, Mapping):
-            self._add(f"{type(value).__name__} of {len(value)}")
-            for key, item in value.items():
-                self.visit(key, names)
-                self.visit(item, names)
         elif isinstance(value, np.ndarray):
             self._add(f"{value.dtype}{value.shape}")
             if value.dtype.hasobject:  # its bytes are addresses

@@ -13,7 +13,7 @@ import numpy as np
 from armrace.audit import Audit, watch
 from armrace.audit.audit_trail import has_trail_of_leaves, unwatched
 from armrace.audit.auditing import Screens, audit_state, unfit_for_audit
-from armrace.audit.layers import race_in
+from armrace.audit.changes import race_in
 from armrace.errors import ArmraceError, DamagedFile, InvalidParameter
 from armrace.kernels.compiling import is_stored
 from armrace.kernels.dispatch import implementations

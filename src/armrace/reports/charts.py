@@ -550,10 +550,6 @@ def _draw_line(chart: Chart, box: _Box, line: Line) -> list[str]:
     return parts
 
 
-def _or_last(last: Number, value: Number) -> Number:
-    return last if value is None else value
-
-
 def _marker(kind: str, x: float, y: float, ink: str, hollow: bool = False) -> str:
     shapes = {
         "o": f"M{x - 3.2:.1f} {y:.1f}a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0 -6.4 0",

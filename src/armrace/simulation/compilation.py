@@ -26,8 +26,8 @@ from armrace.kernels.compiling import is_stored
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.fingerprints import fingerprint
 from armrace.kernels.pointers import attack_entries
+from armrace.simulation.executors import postponed_interrupts, shielded_children
 from armrace.simulation.experiment import Experiment
-from armrace.simulation.interrupts import postponed_interrupts, shielded_children
 from armrace.simulation.parallel import shares_this_disk
 from armrace.simulation.progress import Progress, compiling_bar
 from armrace.simulation.replication import (

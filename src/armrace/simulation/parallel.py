@@ -29,9 +29,8 @@ import numpy.typing as npt
 from armrace.errors import WorkersLost
 from armrace.kernels.engine import PLAYED, STOP
 from armrace.simulation.code_digest import check_same_code, package_code
-from armrace.simulation.executors import check_workers
+from armrace.simulation.executors import check_workers, postponed_interrupts
 from armrace.simulation.experiment import Experiment
-from armrace.simulation.interrupts import postponed_interrupts
 from armrace.simulation.replication import run_replication
 
 _POLL_SECONDS = 0.1

@@ -36,13 +36,6 @@ Args:
     epsilon_prime: they end by ``T^epsilon_prime`` rounds; larger than ``epsilon``.
 """
 
-from armrace.theory.allowance import (
-    allowance_failure,
-    corruption_allowance,
-    layer_tolerances,
-    observed_corruption,
-    tolerated_ratio,
-)
 from armrace.theory.barriers import (
     BarrierProof,
     barrier_curvature,
@@ -72,7 +65,16 @@ from armrace.theory.eliminations import (
     survival_failure,
     switching_regret,
 )
-from armrace.theory.plays import RegretBound, moves_until_deleted, rounds_until_moves
+from armrace.theory.plays import (
+    RegretBound,
+    allowance_failure,
+    corruption_allowance,
+    layer_tolerances,
+    moves_until_deleted,
+    observed_corruption,
+    rounds_until_moves,
+    tolerated_ratio,
+)
 from armrace.theory.races import (
     agnostic_regret,
     best_of_all_worlds_regret,

@@ -14,21 +14,23 @@ import math
 from collections.abc import Sequence
 
 from armrace.errors import InvalidParameter
-from armrace.theory.allowance import allowance_failure, layer_tolerances, tolerated_ratio
 from armrace.theory.eliminations import plays_until_deleted, survival_failure
 from armrace.theory.plays import (
     NO_GUARANTEE,
     RegretBound,
+    allowance_failure,
     bound_regret,
     check_above_zero,
     check_at_least,
     check_gaps,
     check_horizon,
     check_run,
+    layer_tolerances,
     moves_until_deleted,
     regret_of_limits,
     regret_of_stages,
     rounds_until_moves,
+    tolerated_ratio,
 )
 
 

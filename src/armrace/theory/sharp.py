@@ -23,7 +23,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from armrace.errors import InvalidParameter
-from armrace.theory.allowance import corruption_allowance
 from armrace.theory.plays import (
     NO_GUARANTEE,
     RegretBound,
@@ -34,6 +33,7 @@ from armrace.theory.plays import (
     check_horizon,
     check_open_unit,
     check_run,
+    corruption_allowance,
     moves_until_deleted,
     regret_of_limits,
     regret_of_stages,

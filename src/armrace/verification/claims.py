@@ -245,6 +245,12 @@ class Configuration(NamedTuple):
     experiment: Experiment
     setting: str
 
+    def claim(self, claim: str, more: str, measure: str, judge: Judge, theorem: str) -> Claim:
+        """Make a claim about its runs; ``more`` is added to its setting."""
+        setting = f"{self.setting}; delta = {self.subject.delta:g}{more}"
+        label, experiments = self.subject.label, (self.experiment,)
+        return Claim(claim, label, setting, measure, experiments, judge, theorem)
+
 
 def cells(
     subject: Subject,

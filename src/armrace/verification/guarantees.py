@@ -360,6 +360,20 @@ def _guarded_regret(policy: Any, gaps: Sequence[float], horizon: int, spent: flo
     )
 
 
+_SHARP = RaceGuarantee(
+    rule=sharp_race_rule,
+    plays=lambda policy, gap, arms, horizon: _turns(
+        policy, gap, _sharp_layers(policy, arms, horizon), arms
+    ),
+    regret=_sharp_regret,
+    theorem="Theorem B",
+    survival="Theorem A",
+    deletion="Lemma 4",
+    thinning="Lemma 1",
+    subsampled=True,
+    has_allowances=True,
+)
+
 GUARANTEES: Mapping[type[Policy], RaceGuarantee] = {
     ActiveArmElimination: RaceGuarantee(
         rule=elimination_rule,
@@ -392,31 +406,14 @@ GUARANTEES: Mapping[type[Policy], RaceGuarantee] = {
         theorem="Theorem 3",
         subsampled=True,
     ),
-    SharpRace: RaceGuarantee(
-        rule=sharp_race_rule,
-        plays=lambda policy, gap, arms, horizon: _turns(
-            policy, gap, _sharp_layers(policy, arms, horizon), arms
-        ),
-        regret=_sharp_regret,
-        theorem="Theorem B",
-        survival="Theorem A",
-        deletion="Lemma 4",
-        thinning="Lemma 1",
-        subsampled=True,
-        has_allowances=True,
-    ),
-    Guarded: RaceGuarantee(
+    SharpRace: _SHARP,
+    Guarded: _SHARP._replace(
         rule=guard_rule,
         plays=lambda policy, gap, arms, horizon: _turns(
             policy, gap, guard_layers(policy, arms, horizon), arms
         ),
         regret=_guarded_regret,
         theorem="Theorem C",
-        survival="Theorem A",
-        deletion="Lemma 4",
-        thinning="Lemma 1",
-        subsampled=True,
-        has_allowances=True,
     ),
 }
 

@@ -73,7 +73,7 @@ def leader_mechanics_claims(subject: LeaderSubject, preset: Preset, seed: int) -
         return
     paths = _Paths(subject, preset, seed)
     yield from _definition_claims(subject, paths)
-    yield from _draw_claims(subject, paths)
+    yield from _draw_claims(paths)
     yield from _proof_claims(subject, paths)
 
 
@@ -94,20 +94,19 @@ class _Paths:
         self.subject, self.preset, self.seed = subject, preset, seed
         self.long = cache(lambda: self._walk(preset.replayed_runs, preset.path_rounds))
         self.short = cache(lambda: self._walk(preset.martingale_runs // _PART, _SHORT))
+        self.long_setting = _setting(preset.replayed_runs, preset.path_rounds)
+        self.short_setting = _setting(preset.martingale_runs // _PART, _SHORT)
 
     def _walk(self, runs: int, rounds: int) -> list[Path]:
         policy, read = self.subject.policy, self.subject.guarantee.read
         return [walk(policy, read, rounds, self.seed * 1_000_003 + run) for run in range(runs)]
 
-    @property
-    def long_setting(self) -> str:
-        """The long paths in words."""
-        return _setting(self.preset.replayed_runs, self.preset.path_rounds)
-
-    @property
-    def short_setting(self) -> str:
-        """The short paths in words."""
-        return _setting(self.preset.martingale_runs // _PART, _SHORT)
+    def claim(
+        self, claim: str, measure: str, judge: Judge, theorem: str, setting: str = ""
+    ) -> Claim:
+        """Make a claim about the long paths, or those of another setting."""
+        where = setting or self.long_setting
+        return Claim(claim, self.subject.label, where, measure, (), judge, theorem)
 
 
 def _setting(runs: int, rounds: int) -> str:
@@ -150,15 +149,7 @@ def _definition_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]
         ),
         ("a decision states the published probability of its arm", difference, stated),
     ):
-        yield Claim(
-            claim,
-            subject.label,
-            paths.long_setting,
-            measure,
-            (),
-            _exactly(paths, distances),
-            "Leader lemma",
-        )
+        yield paths.claim(claim, measure, _exactly(paths, distances), "Leader lemma")
 
 
 def _exactly(paths: _Paths, distances: Callable[[Path], Floats]) -> Judge:
@@ -176,7 +167,7 @@ def _exactly(paths: _Paths, distances: Callable[[Path], Floats]) -> Judge:
     return judge
 
 
-def _draw_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]:
+def _draw_claims(paths: _Paths) -> Iterator[Claim]:
     """Claim that arms are drawn from the published law and estimates are unbiased."""
     for claim, measure, samples in (
         (
@@ -202,7 +193,7 @@ def _draw_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]:
             (paths.long_setting, paths.long),
         ):
             judge = _without_drift(played, samples)
-            yield Claim(claim, subject.label, setting, measure, (), judge, "Leader lemma")
+            yield paths.claim(claim, measure, judge, "Leader lemma", setting)
 
 
 def _without_drift(
@@ -240,16 +231,15 @@ def _proof_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]:
         return
     yield _inequality(
         "the regret on estimated losses is at most penalty plus stability on every path",
-        subject,
         paths,
         lambda path: regret_on_path(path, guarantee.regulariser, centred=proof is not None),
         "Leader lemma",
     )
     if proof is not None:
-        yield _steps_claim(subject, paths, proof)
+        yield _steps_claim(paths, proof)
         for claim, sides, theorem in _barrier_inequalities(proof):
-            yield _inequality(claim, subject, paths, sides, theorem)
-        yield _variation_claim(subject, paths)
+            yield _inequality(claim, paths, sides, theorem)
+        yield _variation_claim(paths)
 
 
 def _barrier_inequalities(
@@ -290,13 +280,7 @@ def _barrier_inequalities(
         )
 
 
-def _inequality(
-    claim: str,
-    subject: LeaderSubject,
-    paths: _Paths,
-    sides: Callable[[Path], Sides],
-    theorem: str,
-) -> Claim:
+def _inequality(claim: str, paths: _Paths, sides: Callable[[Path], Sides], theorem: str) -> Claim:
     """Claim that an inequality holds on every path."""
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
@@ -305,18 +289,11 @@ def _inequality(
         most, over = float(excesses.max()), int((excesses > _ROUNDING).sum())
         return Judgement(excesses.size, over, Interval(most, most), 0.0, over == 0)
 
-    return Claim(
-        claim,
-        subject.label,
-        paths.long_setting,
-        "largest excess of the left side over the right, divided by their sum, at most 0",
-        (),
-        judge,
-        theorem,
-    )
+    measure = "largest excess of the left side over the right, divided by their sum, at most 0"
+    return paths.claim(claim, measure, judge, theorem)
 
 
-def _steps_claim(subject: LeaderSubject, paths: _Paths, proof: BarrierProof) -> Claim:
+def _steps_claim(paths: _Paths, proof: BarrierProof) -> Claim:
     """Claim that no step is longer than the proof allows, neither of losses nor of optimism."""
     limit = proof.longest_step / proof.first_scale
 
@@ -331,18 +308,12 @@ def _steps_claim(subject: LeaderSubject, paths: _Paths, proof: BarrierProof) -> 
         most = max(-step.least for step in steps)
         return Judgement(len(steps), sum(over), Interval(most, most), limit, not any(over))
 
-    return Claim(
-        "no step of the losses or of the optimism is longer than the proof allows",
-        subject.label,
-        paths.long_setting,
-        "largest step down, -y, at most (1 + k/2)/g",
-        (),
-        judge,
-        "Barrier lemma 1",
-    )
+    claim = "no step of the losses or of the optimism is longer than the proof allows"
+    measure = "largest step down, -y, at most (1 + k/2)/g"
+    return paths.claim(claim, measure, judge, "Barrier lemma 1")
 
 
-def _variation_claim(subject: LeaderSubject, paths: _Paths) -> Claim:
+def _variation_claim(paths: _Paths) -> Claim:
     """Claim that the variation of a round has at most the mean that the theorem uses."""
 
     def judge(runs: Sequence[Runs], level: float) -> Judgement:
@@ -351,15 +322,10 @@ def _variation_claim(subject: LeaderSubject, paths: _Paths) -> Claim:
         holds = interval.low <= 0.0
         return Judgement(found.size, int(not holds), interval, 0.0, holds)
 
-    return Claim(
-        "the expected variation of an arm is at most p (1 - p)",
-        subject.label,
-        paths.short_setting,
-        "mean of the variation of all arms, less p (1 - p), at most 0",
-        (),
-        judge,
-        subject.guarantee.theorem,
-    )
+    claim = "the expected variation of an arm is at most p (1 - p)"
+    measure = "mean of the variation of all arms, less p (1 - p), at most 0"
+    theorem = paths.subject.guarantee.theorem
+    return paths.claim(claim, measure, judge, theorem, paths.short_setting)
 
 
 _GAPS = theory.gaps_of(FAR)

@@ -408,15 +408,9 @@ def _deleted_in_time(cell: Configuration) -> Claim:
         kept = books.active[:, :, int(np.argmin(FAR))]
         return rarely(_any(kept & tolerant & due), delta, level)
 
-    return Claim(
-        "a tolerant layer has deleted a bad arm by round R(a)",
-        cell.subject.label,
-        f"{cell.setting}; delta = {delta:g}; R(a) is below T in {int(due.sum())} layers",
-        "probability of failure, at most delta",
-        (cell.experiment,),
-        judge,
-        "Lemma 7",
-    )
+    claim = "a tolerant layer has deleted a bad arm by round R(a)"
+    more = f"; R(a) is below T in {int(due.sum())} layers"
+    return cell.claim(claim, more, "probability of failure, at most delta", judge, "Lemma 7")
 
 
 def _round_of_deletion(policy: Any, layer: theory.SharpLayer, failure: float) -> float:

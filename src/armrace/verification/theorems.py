@@ -100,16 +100,10 @@ def lemma_claims(subject: Subject, preset: Preset, seed: int) -> Iterator[Claim]
 
 
 def _claim(text: str, cell: Configuration, failed: Failed, theorem: str) -> Claim:
-    delta = cell.subject.delta
-    return Claim(
-        text,
-        cell.subject.label,
-        f"{cell.setting}; delta = {delta:g}",
-        _MEASURE,
-        (cell.experiment,),
-        lambda runs, level: rarely(_failures(cell, runs[0], failed), delta, level),
-        theorem,
-    )
+    def judge(runs: Sequence[Runs], level: float) -> Judgement:
+        return rarely(_failures(cell, runs[0], failed), cell.subject.delta, level)
+
+    return cell.claim(text, "", _MEASURE, judge, theorem)
 
 
 def _failures(cell: Configuration, runs: Runs, failed: Failed) -> Bools:
@@ -226,19 +220,10 @@ def below_bound(cell: Configuration) -> Claim:
         return rarely(np.array(over), failure, level)
 
     most = bound(float(cell.experiment.budget))
-    setting = (
-        f"{cell.setting}; delta = {cell.subject.delta:g}; "
-        f"the bound is {figure(most)} of {figure(horizon * _FAR_GAPS[0])}"
-    )
-    return Claim(
-        "the regret is below the theorem's bound",
-        cell.subject.label,
-        setting,
-        failure_measure(cell.subject),
-        (cell.experiment,),
-        judge,
-        cell.subject.guarantee.theorem,
-    )
+    claim, more = "the regret is below the theorem's bound", f"; the bound is {figure(most)}"
+    more += f" of {figure(horizon * _FAR_GAPS[0])}"
+    measure, theorem = failure_measure(cell.subject), cell.subject.guarantee.theorem
+    return cell.claim(claim, more, measure, judge, theorem)
 
 
 def failure_measure(subject: Subject) -> str:
