@@ -1,4 +1,4 @@
-"""Executors by name: threads, processes, or a cluster of Dask; and Ctrl-C where it would do harm."""
+"""Executors by name: threads, processes or a cluster of Dask; and postponed interrupts."""
 
 from __future__ import annotations
 
