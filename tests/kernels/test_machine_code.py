@@ -186,7 +186,8 @@ def test_a_full_disk_costs_the_cache_only(machine):
     assert found == "3 3.5 0 False"
     assert words == (
         f"armrace: cannot store compiled code in {machine.cache} (File too large), so every "
-        "process compiles again; set NUMBA_CACHE_DIR to a folder that only you can write."
+        "process compiles again; set NUMBA_CACHE_DIR to a folder that lasts and that only you "
+        "can write."
     )
     assert not [file for file in machine.cache.iterdir() if file.stat().st_size]
 

@@ -20,7 +20,6 @@ from armrace.simulation.arena import (
     verdict,
     worst_cases,
 )
-from armrace.simulation.storage import pack, unpack
 
 TINY = Grid(
     horizon=60,
@@ -79,7 +78,7 @@ def test_every_cell_is_played_once(tmp_path, played):
         TINY, tmp_path, workers=1, report=lambda done, total: reports.append((done, total))
     )
     assert len(played) == first.height == 5 * 2
-    assert [path.name for path in tmp_path.iterdir()] == ["two-arms.zip"]
+    assert len(list((tmp_path / "two-arms").glob("*.parquet"))) == 5 * 2
     assert (reports[0], reports[-1], sorted(reports)) == ((0, 5), (5, 5), reports)
     assert run_arena(TINY, tmp_path, workers=1).equals(first)
     assert len(played) == 5 * 2
@@ -89,28 +88,22 @@ def test_every_cell_is_played_once(tmp_path, played):
 
 
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path, played):
-    """A killed process leaves single files, and perhaps an older archive beside them."""
     run_arena(TINY, tmp_path, workers=1)
-    unpack(tmp_path / "two-arms.zip", tmp_path / "two-arms.unfinished")
-    files = sorted((tmp_path / "two-arms.unfinished").iterdir())
-    pack(files[:4], tmp_path / "two-arms.zip")
-    for file in files[7:]:
+    for file in sorted((tmp_path / "two-arms").glob("*.parquet"))[7:]:
         file.unlink()
     played.clear()
     figures = run_arena(TINY, tmp_path, workers=1)
     assert len(played) == 3
     assert figures.equals(load_cells(TINY, tmp_path))
-    assert [path.name for path in tmp_path.iterdir()] == ["two-arms.zip"]
 
 
-def test_two_processes_divide_the_environments(tmp_path, played):
+def test_two_processes_divide_the_cells(tmp_path, played):
     grid = msgspec.structs.replace(TINY, environments=("two-arms", "ratings"))
     with ThreadPoolExecutor(2) as pool:
         runs = [pool.submit(run_arena, grid, tmp_path, 1) for _ in range(2)]
         first, second = (run.result() for run in runs)
     assert first.equals(second)
     assert len(played) == 2 * 5 * 2
-    assert {path.name for path in tmp_path.iterdir()} == {"two-arms.zip", "ratings.zip"}
 
 
 def frame(*rows):

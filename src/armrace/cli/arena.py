@@ -46,7 +46,7 @@ Folder = Annotated[
     Path,
     options.output_path(
         "--folder FOLDER",
-        "Where results are stored, an archive for each environment; they are not run again.",
+        "Where results are stored, a folder for each environment; they are not run again.",
     ),
 ]
 Report = Annotated[Path | None, options.usual_report(_PAGE)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,13 +76,17 @@ _WORDS_WIDTH = 28
 """The width that a column of words is given before a table is printed in parts."""
 
 
-def new_table(*columns: str, words: Collection[str] = ()) -> Table:
+def new_table(
+    *columns: str, words: Collection[str] = (), rows: Iterable[Sequence[str]] = ()
+) -> Table:
     """A table of figures, with names in its first column."""
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     for place, column in enumerate(columns):
         is_left = place == 0 or column in words
         justify: JustifyMethod = "left" if is_left else "right"
         table.add_column(column, justify=justify, no_wrap=column not in words)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
@@ -159,10 +163,7 @@ def print_audits(results: Mapping[str, Result]) -> None:
     rows = audit_rows(results)
     if not rows:
         return
-    table = new_table("audit", *AUDIT_COLUMNS.values())
-    for row in rows:
-        table.add_row(*row)
-    print_tables(table)
+    print_tables(new_table("audit", *AUDIT_COLUMNS.values(), rows=rows))
     if len(rows) == 1:
         found = next(iter(results.values())).audits[0]
         typer.echo(f"The first replication:\n{found}\n")
@@ -213,10 +214,8 @@ def print_headlines(worst: Comparison, shared: Comparison, quiet: Comparison) ->
     console = Console(highlight=False)
     console.print(f"[bold]{escape(own_worst_verdict(worst, quiet))}[/bold]\n")
     console.print(f"{MEASURE_NAMES[worst.measure]}, {own_worst_name(worst)}", markup=False)
-    table = new_table(*(name.replace(" ", "\n") for name in HEADLINE_COLUMNS))
-    for row in headlines(worst, shared, quiet):
-        table.add_row(*row)
-    print_tables(table)
+    columns = (name.replace(" ", "\n") for name in HEADLINE_COLUMNS)
+    print_tables(new_table(*columns, rows=headlines(worst, shared, quiet)))
     if note := never_searched(worst):
         console.print(f"{note}\n", markup=False)
 
@@ -248,18 +247,20 @@ def _heading(measure: str) -> str:
 
 def print_leaderboard(board: pl.DataFrame) -> None:
     """The arena's policies, those first that lose least under attack."""
-    table = new_table("policy", *(name.replace(" ", "\n") for name in LEADERBOARD_COLUMNS.values()))
-    for row in board.iter_rows(named=True):
-        table.add_row(row["policy"], *(figure(row[name]) for name in LEADERBOARD_COLUMNS))
-    print_tables(table)
+    _print_board(board, {k: name.replace(" ", "\n") for k, name in LEADERBOARD_COLUMNS.items()})
 
 
 def print_worst_standings(board: pl.DataFrame) -> None:
     """The arena's policies under their own worst attacks, those first that lose least."""
-    table = new_table("policy", *WORST_COLUMNS.values())
-    for row in board.iter_rows(named=True):
-        table.add_row(row["policy"], *(figure(row[name]) for name in WORST_COLUMNS))
-    print_tables(table)
+    _print_board(board, WORST_COLUMNS)
+
+
+def _print_board(board: pl.DataFrame, columns: Mapping[str, str]) -> None:
+    rows = (
+        (row["policy"], *(figure(row[name]) for name in columns))
+        for row in board.iter_rows(named=True)
+    )
+    print_tables(new_table("policy", *columns.values(), rows=rows))
 
 
 def print_verdict(verdict: Verdict) -> None:
@@ -306,10 +307,7 @@ def print_plan(plan: Plan) -> None:
 
     console = Console(highlight=False)
     console.print(f"[dim]{escape(plan_setting(plan.question))}[/dim]\n")
-    table = new_table(*_PLAN_COLUMNS)
-    for row in plan_cells(plan):
-        table.add_row(*row)
-    print_tables(table)
+    print_tables(new_table(*_PLAN_COLUMNS, rows=plan_cells(plan)))
     console.print(plan.recommendation, markup=False)
     if plan.contexts is not None:
         console.print("\n" + " ".join(plan.contexts.sentences), markup=False)

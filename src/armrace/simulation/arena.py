@@ -1,15 +1,12 @@
 """The arena: every policy in every environment under every attack, at several budgets.
 
 A *cell* is one environment, one attack and one budget; all policies meet the same rewards in
-it. The results of an environment are one archive. While it is being played they are single
-files in a folder beside it (:mod:`armrace.simulation.sweeps`), so that a run that was interrupted
-or killed continues where it stopped.
+it. Their results are files in a folder for each environment (:mod:`armrace.simulation.sweeps`), so
+that a run that was interrupted or killed continues where it stopped.
 """
 
 from __future__ import annotations
 
-import shutil
-import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from pathlib import Path
@@ -26,13 +23,12 @@ from armrace.adversaries import (
     ZeroBestWhenLikely,
 )
 from armrace.environments import Bernoulli, Beta, Environment
-from armrace.files import locked, make_folder
+from armrace.files import make_folder
 from armrace.formatting import figure
 from armrace.policies import in_the_arena
 from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
 from armrace.simulation.results import MEASURES, Result
 from armrace.simulation.scenarios import given_the_budget
-from armrace.simulation.storage import pack, unpack, unpacked
 from armrace.simulation.sweeps import Report, finished_cells, run_sweep
 
 ENVIRONMENTS_OF_THE_ARENA: dict[str, Environment] = {
@@ -86,8 +82,6 @@ BUDGET_EXPONENTS = (0.5, 0.75)
 
 SHORTEST_JUDGED = 20_000
 """In shorter runs policies still explore, and their order says little about longer ones."""
-
-_SECONDS_BETWEEN_LOOKS = 0.5
 
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,61 +181,26 @@ def run_arena(
 ) -> pl.DataFrame:
     """Play the cells that ``folder`` does not hold yet, and return the figures of all cells."""
     make_folder(folder)
-    cells = grid.cells_by_environment()
-    total = sum(map(len, cells.values()))
-    frames: dict[str, pl.DataFrame] = {}
-    report(0, total)
-    while waiting := [name for name in cells if name not in frames]:
-        for name in waiting:
-            done = sum(len(cells[each]) for each in frames)
+    cells, done = grid.cells_by_environment(), 0
+    total, frames = sum(map(len, cells.values())), []
+    for name, own in cells.items():
 
-            def report_all(some: float, _: int, done: int = done) -> None:
-                report(done + some, total)
+        def report_all(some: float, _: int, done: int = done) -> None:
+            report(done + some, total)
 
-            with locked([folder / f"{name}.lock"]) as (ours,):
-                if ours:
-                    found = _play_environment(cells[name], folder, executor, workers, report_all)
-                    frames[name] = _frame(cells[name], found)
-        if set(waiting).isdisjoint(frames):  # other processes play all that is left
-            time.sleep(_SECONDS_BETWEEN_LOOKS)
-    return pl.concat(frames[name] for name in cells)
-
-
-def _play_environment(
-    cells: Sequence[ArenaCell],
-    folder: Path,
-    executor: Executor | None,
-    workers: int | None,
-    report: Report,
-) -> list[list[Result]]:
-    """Play the cells of one environment, stored in single files, and archive these files."""
-    name = cells[0].environment
-    # An archive cannot be added to safely, so results are single files until all are finished.
-    archive, loose = folder / f"{name}.zip", folder / f"{name}.unfinished"
-    experiments = [cell.experiments() for cell in cells]
-    unpack(archive, loose)
-    try:
-        results = run_sweep(experiments, loose, executor, workers, report, curves=False)
-    # Archived at once, so that the folder can be read although the arena is not finished.
-    except KeyboardInterrupt:
-        _put_away(loose, archive)
-        raise
-    _put_away(loose, archive)
-    return results
-
-
-def _put_away(loose: Path, archive: Path) -> None:
-    """Move single files into the archive; nothing is lost if the process is killed on the way."""
-    pack(sorted(loose.glob("*.parquet")), archive)
-    shutil.rmtree(loose, ignore_errors=True)
+        experiments = [cell.experiments() for cell in own]
+        found = run_sweep(experiments, folder / name, executor, workers, report_all, curves=False)
+        frames.append(_frame(own, found))
+        done += len(own)
+    return pl.concat(frames)
 
 
 def load_cells(grid: Grid, folder: Path) -> pl.DataFrame:
     """Return the figures of the grid's cells that ``folder`` holds, without playing any."""
     frames = []
     for name, cells in grid.cells_by_environment().items():
-        with unpacked(folder / f"{name}.zip") as loose:
-            found = finished_cells([cell.experiments() for cell in cells], loose, curves=False)
+        experiments = [cell.experiments() for cell in cells]
+        found = finished_cells(experiments, folder / name, curves=False)
         frames += [cell.frame(own) for cell, own in zip(cells, found, strict=True) if own]
     return pl.concat(frames) if frames else pl.DataFrame()
 

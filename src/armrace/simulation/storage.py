@@ -27,7 +27,7 @@ import polars as pl
 from armrace.audit import Audit
 from armrace.contexts import MOST_LEAVES
 from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
-from armrace.files import atomic_path, check_new, check_unpacked, make_folder
+from armrace.files import atomic_path, check_new, check_unpacked
 from armrace.policies import ArmView
 from armrace.simulation.code_digest import experiment_code
 from armrace.simulation.experiment import MAXIMAL_REPLICATIONS, Experiment, checkpoints_for
@@ -251,13 +251,13 @@ def save_comparison(comparison: Comparison, target: Path, *, overwrite: bool = F
             save(result, folder / name)
         index = folder / _INDEX
         index.write_bytes(msgspec.json.encode(_Index(comparison.measure, names)))
-        pack([index, *(folder / name for name in names)], target)
+        _pack([index, *(folder / name for name in names)], target)
 
 
 def load_comparison(path: str | Path) -> Comparison:
     """Read a comparison that :meth:`Comparison.save` wrote."""
     archive = _existing(path, "comparison")
-    with unpacked(archive) as folder:
+    with _unpacked(archive) as folder:
         try:
             index = msgspec.json.decode((folder / _INDEX).read_bytes(), type=_Index)
         except (OSError, msgspec.MsgspecError) as error:
@@ -266,42 +266,39 @@ def load_comparison(path: str | Path) -> Comparison:
         return Comparison(found, index.measure)
 
 
-def pack(files: Iterable[Path], archive: Path) -> None:
+def _pack(files: Iterable[Path], archive: Path) -> None:
     """Replace ``archive``, as a whole, by one that holds these files under their names."""
     with atomic_path(archive) as temporary, zipfile.ZipFile(temporary, "w") as members:
         for file in files:
             members.writestr(zipfile.ZipInfo(file.name, _EARLIEST), file.read_bytes())
 
 
-def unpack(archive: Path, folder: Path) -> None:
-    """Write the members of ``archive`` into ``folder``, except those that are there already.
-
-    Each file appears complete or not at all. An archive that does not exist holds nothing.
-    """
-    make_folder(folder)
-    if not archive.exists():
-        return
-    try:
-        with zipfile.ZipFile(archive) as members:
-            check_unpacked(archive, sum(member.file_size for member in members.infolist()))
-            for name in members.namelist():
-                target = folder / Path(name).name  # a crafted name must not lead elsewhere
-                if not target.exists():
-                    partial = target.with_name(f".{target.name}.partial")
-                    with members.open(name) as packed, partial.open("wb") as whole:
-                        shutil.copyfileobj(packed, whole)
-                    partial.replace(target)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise DamagedFile(f"{archive} is not a readable archive; remove it.") from error
-    except OSError as error:
-        raise UnwritableOutput(f"cannot unpack {archive}: {error.strerror or error}.") from error
-
-
 @contextmanager
-def unpacked(archive: Path) -> Iterator[Path]:
+def _unpacked(archive: Path) -> Iterator[Path]:
     """Yield a temporary folder with the members of ``archive``."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
-        unpack(archive, Path(place))
+        try:
+            with zipfile.ZipFile(archive) as members:
+                check_unpacked(archive, sum(member.file_size for member in members.infolist()))
+                for name in members.namelist():
+                    # A crafted name must not lead elsewhere.
+                    with (
+                        members.open(name) as packed,
+                        (Path(place) / Path(name).name).open("wb") as f,
+                    ):
+                        shutil.copyfileobj(packed, f)
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            NotImplementedError,
+            RuntimeError,
+        ) as error:
+            raise DamagedFile(f"{archive} is not a readable archive; remove it.") from error
+        except OSError as error:
+            raise UnwritableOutput(
+                f"cannot unpack {archive}: {error.strerror or error}."
+            ) from error
         yield Path(place)
 
 
