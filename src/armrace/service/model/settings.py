@@ -20,7 +20,7 @@ from armrace.kernels.generics import NO_FEATURES, ContextShape
 from armrace.learner.arguments import check_arms, check_horizon, check_seed
 from armrace.limits import MOST_ARMS, Limits, check_number
 from armrace.policies import POLICIES, Policy, recommended
-from armrace.policies.common.leaf_policy import LeafPolicy
+from armrace.policies.common.counts import LeafPolicy
 from armrace_client.operations import LABEL_BYTES, MOST_LABELS, Create, check_part
 
 DROP: Literal["drop"] = "drop"
