@@ -245,7 +245,9 @@ class Learner(Replayable, NotebookView):
         Args:
             context: what is known about the visitor.
         """
-        return dict(zip(self.arms, self.weights(context).tolist(), strict=True))
+        with self._lock:
+            self._meet(context)
+            return dict(zip(self.arms, self._weights().tolist(), strict=True))
 
     def weights(self, context: Visitor = None) -> np.ndarray:
         """The probabilities of :meth:`distribution`, in the order of the arms.
