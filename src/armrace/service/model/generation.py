@@ -25,7 +25,7 @@ from armrace.contexts import Code
 from armrace.errors import DamagedFile
 from armrace.kernels.generics import Context, Ticket, Visitor
 from armrace.learner import Decision, Learner
-from armrace.policies.common.leaf_policy import LeafPolicy
+from armrace.policies.common.counts import LeafPolicy
 from armrace.service.model.settings import RewardScale, Settings
 from armrace.service.model.visits import VisitState
 
