@@ -55,40 +55,6 @@ def test_every_page_is_listed(page: Path) -> None:
         assert f"({page.name})" in (FOLDER / "index.md").read_text(encoding="utf-8")
 
 
-def test_only_what_is_fooled_by_moving_means_loses_by_them() -> None:
-    moving, staying = 0, 1
-    found = {
-        name: [row[-3] for row in both]
-        for name, both in rows(printed("constrained.py", "--quick")).items()
-        if len(both) == 2 and len(both[0]) == 5
-    }
-    for robust in ("tsallis-inf", "exp3", "exp3-plus-plus"):
-        assert found[robust][moving] < 2 * found[robust][staying]
-    for fooled in ("ucb1", "thompson"):
-        assert found[fooled][moving] > 2 * found[fooled][staying]
-        assert found[fooled][moving] > 3 * found["tsallis-inf"][moving]
-
-
-@pytest.mark.long
-def test_observation_free_page_says_what_comes_out() -> None:
-    page = rows((FOLDER / "observation-free.md").read_text(encoding="utf-8"))
-    quick = rows(printed("observation_free.py", "--quick"))
-    assert page.keys() == quick.keys()
-    compared = 0
-    for name in page:
-        for said, found in zip(page[name], quick[name], strict=True):
-            for share_said, share_found in zip(shares(said), shares(found), strict=True):
-                if share_said in (0, 100):
-                    assert share_found == share_said, name
-                    compared += 1
-    assert compared > 25
-
-
-def shares(row: list[float]) -> list[float]:
-    """The percentages: with each number of plays, or at the end of the shorter table's rows."""
-    return row[1::2] if len(row) == 4 else row[-1:]
-
-
 @pytest.mark.long
 def test_forensics_page_says_what_comes_out() -> None:
     """The quick form has shorter runs; what is plain at both lengths must agree.

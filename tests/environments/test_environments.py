@@ -7,6 +7,7 @@ from armrace.environments import (
     ENVIRONMENTS,
     Bernoulli,
     Beta,
+    Constrained,
     Deterministic,
     FiniteSupport,
     Gaussian,
@@ -31,6 +32,8 @@ MEANS = [
     ),
     (Deterministic(rewards=(0.125, 0.0)), [0.125, 0.0]),
     (Table(rewards=TABLE), [0.5, 0.625]),
+    # The first four rounds have phases of 1, 2 and 3: high, low, low, high.
+    (Constrained(means=(0.75, 0.5), shift=-0.5), [0.5, 0.25]),
     (Gaussian(means=(-1.0, 2.5), sigma=0.1), [-1.0, 2.5]),
     (WideUniform(lows=(-3.0, 0.0), highs=(1.0, 8.0)), [-1.0, 4.0]),
 ]
@@ -180,3 +183,23 @@ def test_the_range_of_rewards_is_the_unit_interval_unless_a_law_says_otherwise()
     assert Bernoulli(means=(0.5, 0.1)).reward_range() == (0.0, 1.0)
     assert Gaussian(means=(0.5, 0.1)).reward_range() == (-np.inf, np.inf)
     assert WideUniform(lows=(-3.0, 0.0), highs=(1.0, 8.0)).reward_range() == (-3.0, 8.0)
+
+
+def test_phases_grow_and_alternate_with_the_means_of_their_turn():
+    """By hand: 1, 2, 3, 4 and 7 rounds, from lengths 1, 1.6, 2.56, 4.096 and 6.5536."""
+    law = Constrained(means=(1.0, 0.75), shift=-0.75).law()
+    assert law.table[:5, 0].tolist() == [1, 3, 6, 10, 17]
+    law.place[:] = reward_place(1, 0)
+    paid = rewards_between(law, 0, 30_000)
+    phase = np.searchsorted(law.table[:, 0], np.arange(30_000), side="right") % 2
+    assert (paid[phase == 0, 0] == 1).all()
+    assert (paid[phase == 1, 1] == 0).all()
+    for arm, turn, mean in ((0, 1, 0.25), (1, 0, 0.75)):
+        own = paid[phase == turn, arm]
+        # Six standard errors: fails by chance with probability 1e-8.
+        assert abs(own.mean() - mean) < 6 * np.sqrt(0.1875 / own.size)
+
+
+def test_means_must_stay_probabilities_in_every_phase():
+    with pytest.raises(InvalidParameter, match=r"each of means plus shift must be in \[0, 1\]"):
+        Constrained(means=(0.5, 0.4), shift=-0.45)

@@ -17,6 +17,7 @@ from armrace.environments.base import (
 from armrace.errors import InvalidParameter
 from armrace.kernels import laws
 from armrace.limits import Limits, check_number
+from armrace.specification import MAXIMAL_HORIZON
 
 Floats = npt.NDArray[np.float64]
 
@@ -136,6 +137,49 @@ class FiniteSupport(Environment, frozen=True, tag="finite-support"):
             values=self.support(),
             cumulative=np.cumsum(np.array(self.probabilities, dtype=np.float64), axis=1),
         )
+
+
+class Constrained(Environment, frozen=True, tag="constrained"):
+    """Bernoulli arms whose means move up and down together, in phases that grow.
+
+    In every second phase all means are moved by ``shift``, so that the gaps stay: a stochastically
+    constrained adversary (Zimmert and Seldin 2021). With a growth above 1, the last phase soon
+    outweighs all before, and means over different rounds cannot be compared.
+
+    >>> Constrained(means=(1.0, 0.875), shift=-0.5).mean_rewards(3)  # 1 round high, 2 low
+    array([0.66666667, 0.54166667])
+    """
+
+    means: Annotated[tuple[float, ...], Limits("mean in the first phase, one per arm", 0, 1)]
+    shift: Annotated[float, Limits("what every second phase adds to all means", -1, 1)]
+    growth: Annotated[float, Limits("factor by which phases grow", 1, 1e6, low_open=True)] = 1.6
+    first: Annotated[int, Limits("rounds of the first phase", 1, MAXIMAL_HORIZON)] = 1
+
+    def validate(self) -> None:
+        require_arms(self.means, "means")
+        for mean in self.means:
+            check_number("each of means plus shift", round(mean + self.shift, 12), Limits("", 0, 1))
+
+    def mean_rewards(self, horizon: int) -> Floats:
+        ends = np.minimum(self._ends()[:, 0], horizon)
+        moved = np.diff(ends, prepend=0.0)[1::2].sum() / horizon
+        return np.asarray(np.array(self.means, dtype=np.float64) + moved * self.shift)
+
+    def support(self) -> Floats:
+        return np.tile([0.0, 1.0], (len(self.means), 1))
+
+    def law(self) -> laws.Law:
+        means = np.array(self.means, dtype=np.float64)
+        moved = np.clip(means + self.shift, 0.0, 1.0)
+        return laws.make_law(laws.PHASES, means.size, means, moved, table=self._ends())
+
+    def _ends(self) -> Floats:
+        """The first round after each phase, until beyond the longest run."""
+        ends, length = [0.0], float(self.first)
+        while ends[-1] <= 2.0 * MAXIMAL_HORIZON:
+            ends.append(ends[-1] + round(length))
+            length *= self.growth
+        return np.array(ends[1:])[:, np.newaxis]
 
 
 _ANY = 1e6

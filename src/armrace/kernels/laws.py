@@ -41,11 +41,13 @@ KINDS = (
     "table",
     "visitors",
     "Gaussian",
+    "phases",
 )
 """What the kinds of laws are called, in order of their numbers. A new kind is added here, and its
 rewards are drawn in :func:`_fill_arm`."""
 
-BERNOULLI, UNIFORM, BETA, FINITE, DETERMINISTIC, TABLE, VISITORS, GAUSSIAN = range(len(KINDS))
+BERNOULLI, UNIFORM, BETA, FINITE, DETERMINISTIC = range(5)
+TABLE, VISITORS, GAUSSIAN, PHASES = range(5, len(KINDS))
 
 CHUNK = BLOCK * BLOCKS
 """Rounds whose rewards are drawn together, so that drawing vectorises."""
@@ -61,10 +63,10 @@ class Law(NamedTuple):
 
     ``first`` and ``second`` are an arm's parameters: the mean of a Bernoulli arm, the ends of
     a uniform one, alpha and beta of a Beta one, the value of a deterministic one, mean and standard
-    deviation of a Gaussian one. ``values``
-    and ``cumulative`` (one row per arm) belong to finite support, ``table`` to recorded rewards
-    (one row per round) and to visitors (the means of each kind of visitor). ``place`` is the key,
-    the purpose and the replication of the counter.
+    deviation of a Gaussian one, the means of odd and of even phases. ``values`` and ``cumulative``
+    (one row per arm) belong to finite support, ``table`` to recorded rewards (one row per round),
+    to visitors (the means of each kind of visitor) and to phases (the round in which each ends).
+    ``place`` is the key, the purpose and the replication of the counter.
     """
 
     kind: npt.NDArray[np.int64]
@@ -152,7 +154,7 @@ def draw_chunk(law: Law, chunk: int, drawn: RewardChunk) -> None:
             continue
         # One call of Philox gives four words: neighbouring arms share it, one word each.
         group, place_in_group = divmod(arm, _ARMS_A_GROUP)
-        if kind in (UNIFORM, FINITE, VISITORS) and group != group_of_words:
+        if kind in (UNIFORM, FINITE, VISITORS, PHASES) and group != group_of_words:
             _draw_words(law.place, chunk * CHUNK, group, drawn.words)
             group_of_words = group
         words, out = drawn.words[place_in_group], drawn.rewards[arm]
@@ -291,6 +293,13 @@ def _fill_arm(
     elif kind == DETERMINISTIC:
         for i in range(CHUNK):
             out[i] = first
+    elif kind == PHASES:
+        phase = 0
+        for i in range(CHUNK):
+            while first_round + i >= law.table[phase, 0]:
+                phase += 1
+            mean = law.second[arm] if phase % 2 else first
+            out[i] = 1.0 if _open_unit(words[i]) < mean else 0.0
     elif kind == GAUSSIAN:
         for i in range(CHUNK):
             a, b, _, _ = _draw_further(law.place, arm, np.uint64(first_round + i), np.uint64(1))

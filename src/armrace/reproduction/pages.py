@@ -10,6 +10,7 @@ from armrace.formatting import count, duration
 from armrace.reports import kit
 from armrace.reports.charts import (
     Axis,
+    Bar,
     Chart,
     Line,
     Panel,
@@ -19,6 +20,7 @@ from armrace.reports.charts import (
     log_axis,
     mean_line,
     regret_axis,
+    row_axis,
 )
 from armrace.reports.theme import SERIES, Style
 from armrace.reproduction.running import Reproduction, find_paper
@@ -47,6 +49,8 @@ def study_plot(study: Study, done: Reproduced) -> Plot:
         style = Style(SERIES[number % len(SERIES)], _DASHED if computed else ())
         marker = "" if computed or own.height > 1 + _WIDE_RANGE else "o"
         lines.append(mean_line(name, style, "x", own, least=least, marker=marker))
+    if study.across == "rows":
+        return _row_plot(study, frame, names)
     chart = Chart([Panel(_across(study, frame), _upwards(study, lines), lines)])
     return Plot(
         study.name,
@@ -56,6 +60,24 @@ def study_plot(study: Study, done: Reproduced) -> Plot:
         f"{study.label} against {study.across}, a line for each of {', '.join(names)}.",
         f"{study.title} ({study.source}): {study.label} against {study.across}; bars are 95% "
         "intervals, dashed lines are computed.",
+    )
+
+
+def _row_plot(study: Study, frame: pl.DataFrame, names: list[str]) -> Plot:
+    """Draw a row for each line: its mean and interval."""
+    bars = [
+        Bar(place, SERIES[0], row["mean"], row["low"], row["high"])
+        for place, row in enumerate(frame.iter_rows(named=True))
+    ]
+    top = 1.02 * max(bar.mean or 0.0 for bar in bars)
+    panel = Panel(linear_axis(study.label, 0.0, top), row_axis(names), bars=bars)
+    return Plot(
+        study.name,
+        study.title,
+        Chart([panel], height=90 + 22 * len(names)),
+        lambda: frame,
+        f"{study.label} for each of {', '.join(names)}.",
+        f"{study.title} ({study.source}): {study.label}; bars are 95% intervals.",
     )
 
 

@@ -50,8 +50,13 @@ def point(line: str, at: float | None = None, **experiment: Any) -> Point:
 class Found:
     """What the runs of a study gave: for each point a sample at the horizon, one number a run."""
 
-    def __init__(self, samples: Mapping[tuple[str, float | None], Floats]) -> None:
+    def __init__(
+        self,
+        samples: Mapping[tuple[str, float | None], Floats],
+        curves: Mapping[str, Sequence[tuple[float, float]]],
+    ) -> None:
         self.samples = samples
+        self.curves = curves
 
     def mean(self, line: str, at: float | None = None) -> float:
         """The mean of a point."""
@@ -60,6 +65,13 @@ class Found:
     def share(self, line: str, limit: float, at: float | None = None) -> float:
         """The share of the runs above a limit."""
         return float((self.samples[line, at] > limit).mean())
+
+    def growth(self, line: str) -> float:
+        """How many times the mean at a tenth of the rounds the mean at their end is."""
+        curve = self.curves[line]
+        last = curve[-1][0]
+        early = min(curve, key=lambda known: abs(known[0] - last / 10))
+        return curve[-1][1] / early[1]
 
     def line(self, line: str) -> list[tuple[float, float]]:
         """The points of a line and their means, from left to right."""
@@ -93,7 +105,7 @@ class Study:
     points: Callable[[Form], Sequence[Point]]
     """The experiments; those of the same line and place are one sample."""
     across: str
-    """What the horizontal axis is."""
+    """What the horizontal axis is; ``rows`` for a row a line, with the quantity across."""
     label: str
     """What the vertical axis is."""
     statements: tuple[Statement, ...]
@@ -127,11 +139,17 @@ class Study:
 
     def found(self, points: Sequence[Point], results: Sequence[Result]) -> Found:
         """Return the samples at the horizon."""
+        known = self._values(points, results)
         return Found(
             {
                 key: values.filter(pl.col("round") == pl.col("round").max())["value"].to_numpy()
-                for key, values in self._values(points, results).items()
-            }
+                for key, values in known.items()
+            },
+            {
+                line: list(values.group_by("round").mean().sort("round").iter_rows())
+                for (line, at), values in known.items()
+                if at is None
+            },
         )
 
     def _values(
