@@ -18,8 +18,8 @@ def broken(kind: Any, mistakes: Mapping[str, Callable[[Any], Any]], prefix: str 
 
         mutation: Annotated[str, "the mistake"] = next(iter(mistakes))
 
-        def start(self, arms: int, horizon: int) -> Any:
-            return mistakes[self.mutation](super().start(arms, horizon))
+        def start(self, arms: int, horizon: int, *shape: Any) -> Any:
+            return mistakes[self.mutation](super().start(arms, horizon, *shape))
 
         def inspect(self, state: Any) -> Any:
             return super().inspect(getattr(state, "inspected", state))

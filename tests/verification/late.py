@@ -18,8 +18,10 @@ from armrace.kernels.fingerprints import SCRIPT
 from armrace.kernels.generics import (
     NO_ARM,
     NO_LAYER,
+    Context,
     Eligible,
     Ticket,
+    Visitor,
     assign,
     choose,
     distribution,
@@ -32,8 +34,10 @@ from armrace.kernels.generics import (
 from armrace.kernels.streams import Stream, uniform
 from armrace.policies import (
     Exp3,
+    ExpertBarrier,
     Guarded,
     LbInf,
+    LeafBarrier,
     MultiLayerRace,
     OptimisticLogBarrier,
     Policy,
@@ -48,7 +52,7 @@ from verification.broken import broken
 Mistake = tuple[int, Callable[[Any], Any]]
 """The decision from which on a mistake is made, and the state with it from that at the start."""
 
-_FROZEN, _SCALED, _NEXT_LAYER, _CERTAIN, _FORGOTTEN, _AT_RANDOM = range(6)
+_FROZEN, _SCALED, _NEXT_LAYER, _CERTAIN, _FORGOTTEN, _AT_RANDOM, _NEXT_LEAF = range(7)
 _UNLABELLED, _OTHER_ARM = range(2)
 
 
@@ -73,32 +77,34 @@ class Late(NamedTuple):
 
 
 @implement(distribution, Late)
-def late_distribution(state: Late, out: npt.NDArray[np.float64]) -> None:
-    distribution(state.inner, out)
+def late_distribution(state: Late, out: npt.NDArray[np.float64], context: Visitor = None) -> None:
+    distribution(state.inner, out, context)
 
 
 @implement(choose, Late)
-def late_choose(state: Late, stream: Stream, eligible: Eligible = None) -> Ticket:
-    ticket = choose(state.inner, stream, eligible)
+def late_choose(
+    state: Late, stream: Stream, eligible: Eligible = None, context: Visitor = None
+) -> Ticket:
+    ticket = choose(state.inner, stream, eligible, context)
     if state.mistake == _AT_RANDOM and state.made[0] >= state.since and uniform(stream) < 0.2:
         return make_ticket(int(uniform(stream) * 2), ticket.layer, ticket.probability)
     return ticket
 
 
 @implement(assign, Late)
-def late_assign(state: Late, ticket: Ticket) -> Ticket:
+def late_assign(state: Late, ticket: Ticket, context: Visitor = None) -> Ticket:
     state.made[0] += 1
     if state.mistake == _SCALED and state.made[0] == state.since:
         for i in range(state.array.size):
             state.array[i] *= state.factor
-    completed = assign(state.inner, ticket)
+    completed = assign(state.inner, ticket, context)
     _keep(state)
     return completed
 
 
 @implement(learn, Late)
-def late_learn(state: Late, ticket: Ticket, reward: float) -> None:
-    used = ticket
+def late_learn(state: Late, ticket: Ticket, reward: float, context: Visitor = None) -> None:
+    used, visitor = ticket, context
     if state.made[0] > state.since:
         if state.mistake == _FORGOTTEN:
             return
@@ -108,7 +114,9 @@ def late_learn(state: Late, ticket: Ticket, reward: float) -> None:
         if state.mistake == _NEXT_LAYER and ticket.layer != NO_LAYER:
             other = ticket.layer - 1 if ticket.layer > 0 else 1
             used = make_ticket(ticket.arm, other, ticket.probability)
-    learn(state.inner, used, reward)
+        if state.mistake == _NEXT_LEAF and context is not None:
+            visitor = Context(context.vector, 1 - context.leaf)
+    learn(state.inner, used, reward, visitor)
     _keep(state)
 
 
@@ -202,6 +210,26 @@ LATE_MISTAKES: dict[type[Policy], dict[str, Mistake]] = {
     Exp3: {
         "learning rates x2": _tampered(25_000, _SCALED, lambda state: state.learning_rate, 2.0),
         "every fifth arm drawn at random": _mistaken(18_000, _AT_RANDOM),
+    },
+    LeafBarrier: {
+        "rewards to another leaf": _mistaken(1_500, _NEXT_LEAF),
+        "scales that stay as they are": _tampered(
+            2_500, _FROZEN, lambda state: state.stack.variations.reshape(-1)
+        ),
+    },
+    ExpertBarrier: {
+        "losses not divided by the probability": _mistaken(2_000, _CERTAIN),
+        "optimism that stays as it is": _tampered(
+            1_500, _FROZEN, lambda state: state.mixture.variances
+        ),
+        "scales that stay as they are": _tampered(
+            2_500, _FROZEN, lambda state: state.mixture.variations
+        ),
+        "models that stay as they are": _tampered(
+            3_000, _FROZEN, lambda state: state.ridge.weights.reshape(-1)
+        ),
+        "rewards to another leaf": _mistaken(1_000, _NEXT_LEAF),
+        "every fifth arm drawn at random": _mistaken(1_000, _AT_RANDOM),
     },
 }
 """For each policy, what goes wrong late."""

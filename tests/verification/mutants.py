@@ -32,8 +32,10 @@ from armrace.kernels.sampling import draw_arm, total_weight
 from armrace.kernels.streams import Stream, uniform
 from armrace.policies import (
     Exp3,
+    ExpertBarrier,
     Guarded,
     LbInf,
+    LeafBarrier,
     MultiLayerRace,
     OptimisticLogBarrier,
     Policy,
@@ -44,13 +46,14 @@ from armrace.policies.guarded import GuardState
 from armrace.policies.races import RacePolicy
 from armrace.policies.races.race import Race
 from armrace.verification.claims import QUICK, Check, Claim, Preset
-from armrace.verification.guarantees import DELTA, Subject
+from armrace.verification.contexts import ContextSubject, context_mechanics_claims
+from armrace.verification.guarantees import DELTA
 from armrace.verification.leader_guarantees import LeaderSubject
 from armrace.verification.leaders import leader_mechanics_claims
 from armrace.verification.mechanics import guard_mechanics_claims, mechanics_claims
 from armrace.verification.protocol import protocol_claims
 from armrace.verification.spending import martingale_claims, spending_claims
-from armrace.verification.verify import make_subjects, try_claims
+from armrace.verification.verify import AnySubject, make_subjects, try_claims
 from verification.broken import broken
 from verification.late import ENGINE_MISTAKES, late_mutants, mistaken_engine
 
@@ -307,6 +310,16 @@ MUTATIONS: Mapping[type[Policy], Mapping[str, Mutate]] = {
         "learning rates x4": _with(learning_rate=_times(4)),
         "learning rates 1/4": _with(learning_rate=_times(1 / 4)),
     },
+    LeafBarrier: {
+        "learning rates x4": _with(stack=_with(first_scale=_times(1 / 4), growth=_times(1 / 16))),
+    },
+    ExpertBarrier: {
+        "learning rates x4": _with(mixture=_with(first_scale=_times(1 / 4), growth=_times(1 / 16))),
+        "no optimism": _with(mixture=_with(optimism=_times(0))),
+        "leaves' learning rates x4": _with(
+            leaves=_with(stack=_with(first_scale=_times(1 / 4), growth=_times(1 / 16)))
+        ),
+    },
 }
 """For each policy, from its state at the start, one with a mistake."""
 
@@ -342,9 +355,12 @@ def catch_in_engine(mistake: str, preset: Preset = QUICK, seed: int = 0) -> list
     return [check for check in checks if check.verdict == "fails"]
 
 
-def _claims(subject: Subject | LeaderSubject, preset: Preset, seed: int) -> Iterator[Claim]:
+def _claims(subject: AnySubject, preset: Preset, seed: int) -> Iterator[Claim]:
     if isinstance(subject, LeaderSubject):
         yield from leader_mechanics_claims(subject, preset, seed)
+        return
+    if isinstance(subject, ContextSubject):
+        yield from context_mechanics_claims(subject, preset, seed)
         return
     families = (spending_claims, mechanics_claims, martingale_claims, guard_mechanics_claims)
     for family in families:

@@ -33,6 +33,9 @@ LATE_HERE = {
     ("guarded", "the base told another arm's reward, from round 6,000"),
     ("optimistic-log-barrier", "losses not divided by the probability, from round 2,000"),
     ("tsallis-inf", "a learning rate that stays as it is, from round 1,500"),
+    ("leaf-barrier", "rewards to another leaf, from round 1,500"),
+    ("expert-barrier", "losses not divided by the probability, from round 2,000"),
+    ("expert-barrier", "models that stay as they are, from round 3,000"),
     ("engine", "the attack charged the sum of its changes"),
     ("engine", "the attack shown the arm that is drawn"),
     ("engine", "changes beyond the budget, from round 9,000"),
@@ -57,8 +60,8 @@ def in_engine(mistake):
 
 
 def test_the_table_has_every_mutant():
-    assert sum(map(len, MUTATIONS.values())) == 10 + 10 + 5 + 38
-    assert sum(map(len, LATE_MISTAKES.values())) + len(ENGINE_MISTAKES) == 21
+    assert sum(map(len, MUTATIONS.values())) == 10 + 10 + 5 + 38 + 4
+    assert sum(map(len, LATE_MISTAKES.values())) + len(ENGINE_MISTAKES) == 21 + 8
     made = {(race, mutation or "none") for race, mutation, _ in TRIED}
     made |= {("engine", mistake) for mistake in ENGINE_MISTAKES}
     assert made >= LATE_HERE

@@ -20,6 +20,7 @@ from armrace.verification.claims import (
     slope_above,
     slope_at_most,
 )
+from armrace.verification.contexts import CHECKED_CONTEXTUAL
 from armrace.verification.guarantees import CHECKED, make_subject
 from armrace.verification.leader_guarantees import CHECKED_LEADERS
 from armrace.verification.theorems import lemma_claims, race_lower_bounds, regret_claims
@@ -77,7 +78,9 @@ def test_every_claim_holds(quick):
 
 def test_every_race_and_every_claim_is_tried(quick):
     rows = quick[1]
-    assert {row["policy"] for row in rows} == {*CHECKED, *CHECKED_LEADERS, "ucb1"}
+    assert {row["policy"] for row in rows} == {
+        *CHECKED, *CHECKED_LEADERS, *CHECKED_CONTEXTUAL, "ucb1",
+    }  # fmt: skip
     attacks = {"zero-best-when-likely", "swap-best", "aae-opening", "adaptive-constant"}
     for race in set(CHECKED) - {"active-arm-elimination"}:
         own = [row for row in rows if row["policy"] == race]

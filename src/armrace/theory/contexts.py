@@ -20,7 +20,7 @@ _DIVISIONS = np.geomspace(1e-4, 1e2, 2000)
 """Values of ``theta``, by which squared steps are divided; any one gives a valid bound."""
 
 
-class _Constants(NamedTuple):
+class Constants(NamedTuple):
     """What the bounds of both theorems are made of, for one ``theta``."""
 
     plays: float
@@ -31,10 +31,11 @@ class _Constants(NamedTuple):
     """``G``."""
 
 
-def _constants(
+def constants(
     choices: int, horizon: int, first_scale: float, scale_growth: float, optimism: float,
     theta: float, of_experts: bool,
-) -> _Constants:  # fmt: skip
+) -> Constants:  # fmt: skip
+    """Return the constants of the leaf theorem, or of the expert theorem, for one ``theta``."""
     curvature, logarithm = barrier_curvature(first_scale, optimism), math.log(horizon)
     others = choices - 1
     # The first round of experts may be rare, which costs a little more in barrier lemma 3.
@@ -45,7 +46,7 @@ def _constants(
     if optimism:
         offset += (1 + 1 / theta) * curvature * choices * squares / first_scale
     first = math.sqrt(scale_growth) + second + optimism * math.sqrt(spread / logarithm)
-    return _Constants(first, second, offset)
+    return Constants(first, second, offset)
 
 
 def leaf_regret(
@@ -84,7 +85,7 @@ def leaf_regret(
     tops = [math.sqrt(logarithm / min(row)) for row in gaps]
 
     def bound(theta: float) -> float:
-        made = _constants(arms, horizon, first_scale, scale_growth, optimism, theta, False)
+        made = constants(arms, horizon, first_scale, scale_growth, optimism, theta, False)
         squares = sum(
             (made.plays * of_all + made.best * of_one) ** 2
             for of_all, of_one in zip(sums, tops, strict=True)
@@ -116,7 +117,7 @@ def expert_regret(
     check_horizon(horizon)
 
     def bound(theta: float) -> float:
-        made = _constants(experts, horizon, first_scale, scale_growth, optimism, theta, True)
+        made = constants(experts, horizon, first_scale, scale_growth, optimism, theta, True)
         root = math.sqrt(horizon * math.log(horizon))
         return made.offset + (made.plays * math.sqrt(experts - 1) + made.best / 2) * root
 

@@ -20,6 +20,12 @@ from armrace.simulation.progress import Progress, progress_bar
 from armrace.simulation.replication import LONGEST_PLAYED_BY_DEFAULT
 from armrace.specification import is_list
 from armrace.verification.claims import FULL, QUICK, Check, Claim, Preset
+from armrace.verification.contexts import (
+    CHECKED_CONTEXTUAL,
+    ContextSubject,
+    context_claims,
+    find_contextual,
+)
 from armrace.verification.guarantees import (
     CHECKED,
     CHECKED_AT_LENGTH,
@@ -106,15 +112,16 @@ def verify(
     workers: int | None = None,
     progress: Progress = None,
 ) -> Verification:
-    """Try the theorems of races, guards and leaders by experiment, and how they run.
+    """Try the theorems of races, guards and leaders, also for contexts, and how they run.
 
     Every interval is computed at the level of 1% divided by the number of claims, so that with
     probability 99% no true claim is called refuted.
 
     Args:
-        policies: Races, guards and regularised leaders, by name, as specifications or as plain
-            data with a ``name``. A policy of your own is held to the guarantee of the class that
-            it derives from. By default all are tried, and UCB1 under the lower bounds.
+        policies: Races, guards, regularised leaders, ``leaf-barrier`` and ``expert-barrier``, by
+            name, as specifications or as plain data with a ``name``. A policy of your own is held
+            to the guarantee of the class that it derives from. By default all are tried, and UCB1
+            under the lower bounds.
         quick: Take a minute and a half of processor time at most, in place of half an hour.
         asymptotic: Show instead how the regret of races grows up to 10^12 rounds and a corruption
             of 10^6.
@@ -168,14 +175,18 @@ def _listed(policies: Policies, usual: Descriptions) -> Descriptions:
     return policies
 
 
-def make_subjects(policies: Policies, usual: Descriptions) -> list[Subject | LeaderSubject]:
-    """Return the races, guards and leaders to be checked."""
-    found: list[Subject | LeaderSubject] = []
+AnySubject = Subject | LeaderSubject | ContextSubject
+
+
+def make_subjects(policies: Policies, usual: Descriptions) -> list[AnySubject]:
+    """Return the races, guards, leaders and policies for contexts to be checked."""
+    found: list[AnySubject] = []
     for description in _listed(policies, usual):
         policy = make_policy(description)
-        leader = find_leader(policy)
+        leader = find_leader(policy) or find_contextual(policy)
         if leader is None and not isinstance(policy, tuple(GUARANTEES)):
-            known = ", ".join(kind.tag() for kind in (*GUARANTEES, *LEADERS))
+            tags = [kind.tag() for kind in (*GUARANTEES, *LEADERS)]
+            known = ", ".join([*tags, *CHECKED_CONTEXTUAL])
             raise InvalidParameter(
                 f"policies must have a guarantee that is known here ({known}); got {policy.tag()}."
             )
@@ -185,10 +196,11 @@ def make_subjects(policies: Policies, usual: Descriptions) -> list[Subject | Lea
 
 def make_claims(policies: Policies, preset: Preset, seed: int) -> list[Claim]:
     """Make all claims to be checked, lemmas first."""
-    quick = (*CHECKED, *CHECKED_LEADERS)
-    full = (*CHECKED_AT_LENGTH, *CHECKED_LEADERS_AT_LENGTH)
+    quick = (*CHECKED, *CHECKED_LEADERS, *CHECKED_CONTEXTUAL)
+    full = (*CHECKED_AT_LENGTH, *CHECKED_LEADERS_AT_LENGTH, *CHECKED_CONTEXTUAL)
     subjects = make_subjects(policies, quick if preset is QUICK else full)
     leaders = [subject for subject in subjects if isinstance(subject, LeaderSubject)]
+    contextual = [subject for subject in subjects if isinstance(subject, ContextSubject)]
     layered = [subject for subject in subjects if isinstance(subject, Subject)]
     guards = [subject for subject in layered if isinstance(subject.policy, Guarded)]
     races = [subject for subject in layered if subject not in guards]
@@ -213,12 +225,15 @@ def make_claims(policies: Policies, preset: Preset, seed: int) -> list[Claim]:
     claims += [
         claim for leader in leaders for claim in leader_claims(leader, preset.of_leaders(), seed)
     ]
+    claims += [
+        claim for each in contextual for claim in context_claims(each, preset.of_leaders(), seed)
+    ]
     return claims if policies is not None else [*claims, *ucb1_lower_bounds(preset, seed)]
 
 
-def _facing(subject: Subject | LeaderSubject) -> Policy:
+def _facing(subject: AnySubject) -> Policy:
     """Return the policy, which is told some corruption if it takes a bound on it."""
-    return subject.policy if isinstance(subject, LeaderSubject) else subject.facing(8.0)
+    return subject.facing(8.0) if isinstance(subject, Subject) else subject.policy
 
 
 def try_claims(
