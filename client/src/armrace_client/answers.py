@@ -48,7 +48,7 @@ class ArmAnswer(msgspec.Struct, frozen=True):
     guarantee: str
 
 
-class ArmSummary(msgspec.Struct, frozen=True):
+class ArmSummary(msgspec.Struct, frozen=True, gc=False):
     """One arm over all generations."""
 
     arm: str
@@ -64,7 +64,7 @@ class ArmSummary(msgspec.Struct, frozen=True):
     """The probability with which the policy chooses the arm next, floors not included."""
 
 
-class LayerView(msgspec.Struct, frozen=True):
+class LayerView(msgspec.Struct, frozen=True, gc=False):
     """What one layer of the policy knows of one arm; means are in units of rewards."""
 
     layer: int

@@ -14,7 +14,7 @@ from armrace.specification import Specification
 from armrace.theory.eliminations import gaps_of
 
 
-class ArmView(msgspec.Struct, frozen=True):
+class ArmView(msgspec.Struct, frozen=True, gc=False):
     """One layer's view of one arm; ``None`` where the policy has no such quantity."""
 
     layer: int

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from copy import copy
 from typing import Any
 
 import msgspec
@@ -436,7 +435,8 @@ class ExperimentState:
 
         It has no visits, leases and sources.
         """
-        frozen = copy(self)
+        frozen = object.__new__(type(self))  # not by copy(), which would save and load it
+        vars(frozen).update(vars(self))
         frozen.open, frozen.voided, frozen.leases = OpenVisits(), {}, {}
         frozen.sources, frozen.audits = Sources(), Audits()
         frozen.arms, frozen.statuses = [*self.arms], [*self.statuses]

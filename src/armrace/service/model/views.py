@@ -8,8 +8,6 @@ from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import Any
 
-import msgspec
-
 from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.history import Point, point_of
 from armrace.service.model.settings import GRID
@@ -158,14 +156,28 @@ def _arms(experiment: ExperimentState) -> list[ArmSummary]:
 
 
 def _layers(experiment: ExperimentState) -> list[LayerView]:
-    scale, places, found = experiment.scale, experiment.generation.places, []
-    for view in experiment.generation.learner.inspect():
-        fields = msgspec.structs.asdict(view) | {"arm": experiment.arms[places[view.arm]]}
-        for name in ("mean", "lower", "upper", "evidence_mean"):
-            if fields[name] is not None:
-                fields[name] = scale.reward(fields[name] * GRID)
-        found.append(LayerView(**fields))
-    return found
+    scale, arms = experiment.scale, [experiment.arms[p] for p in experiment.generation.places]
+
+    def in_rewards(mean: float | None) -> float | None:
+        return None if mean is None else scale.reward(mean * GRID)
+
+    return [
+        LayerView(
+            each.layer,
+            arms[each.arm],
+            each.assigned,
+            each.pulls,
+            in_rewards(each.mean),
+            in_rewards(each.lower),
+            in_rewards(each.upper),
+            each.active,
+            each.eliminated_at,
+            each.eliminated_by,
+            each.evidence,
+            in_rewards(each.evidence_mean),
+        )
+        for each in experiment.generation.learner.inspect()
+    ]
 
 
 def history_of(experiment: ExperimentState, time: int) -> HistoryView:
