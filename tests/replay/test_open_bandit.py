@@ -14,6 +14,10 @@ import polars as pl
 import pytest
 
 import armrace
+from armrace.contexts import Category
+from armrace.offline import suggest_schema
+from armrace.offline.readers import sample_path
+from armrace.planning import make_question, weigh_contexts
 
 CLICKS = {
     ("random", "all"): 38,
@@ -34,6 +38,7 @@ COLUMNS = {
 each_campaign = pytest.mark.parametrize(
     "campaign", ["men", *(pytest.param(each, marks=pytest.mark.long) for each in ("all", "women"))]
 )
+FEATURES = [f"user_feature_{number}" for number in range(4)]
 
 
 @pytest.fixture(scope="module")
@@ -92,9 +97,55 @@ def test_a_log_of_tiny_propensities_accepts_no_rows(wheel, campaign) -> None:
     assert any("trades bias for variance" in each for each in floored.warnings)
 
 
+@pytest.mark.parametrize(("logging", "campaign"), CLICKS)
+def test_features_of_users_are_suggested_and_no_leaves(wheel, logging, campaign) -> None:
+    """No leaf but the largest has 100 rows of its best item; the schema is read by the log."""
+    log = log_of(wheel, logging, campaign)
+    found = suggest_schema(log, COLUMNS, features=FEATURES)
+    assert list(found.schema.features) == FEATURES
+    assert {type(each) for each in found.schema.features.values()} == {Category}
+    assert found.schema.leaves == {}
+    assert "No leaves are proposed: each needs 100 effective rows" in found.notes[-1]
+    assert found.leaves.needed > 20_000
+    assert armrace.open_log(log, COLUMNS, schema=found.schema).rows == 10_000
+
+
+@pytest.mark.parametrize("campaign", ["men", pytest.param("women", marks=pytest.mark.long)])
+def test_leaves_by_hand_claim_nothing(wheel, campaign) -> None:
+    """Each interval is wrong with a probability of at most 5%."""
+    log = log_of(wheel, "random", campaign)
+    schema = suggest_schema(log, COLUMNS, features=FEATURES).to_builtins()
+    schema["leaves"] = {"user_feature_0": True}
+    policies = ["leaf-barrier", "optimistic-log-barrier"]
+    found = armrace.replay(log, policies, columns=COLUMNS, schema=schema, replications=3)
+    for each in found.policies:
+        assert each.verdict == "undecided"
+        assert each.gain.low < 0 < each.gain.high
+        assert sum(leaf.rows for leaf in each.leaves) == 10_000
+        # What few users show is marked as too little.
+        assert [leaf.is_enough for leaf in each.leaves] == [True, True, False]
+    assert any("where 50 are needed" in words for words in found.warnings)
+
+
+def test_a_plan_says_that_contexts_do_not_pay(wheel) -> None:
+    log = log_of(wheel, "random", "women")
+    schema = suggest_schema(log, COLUMNS, features=FEATURES).schema
+    opened = armrace.open_log(log, COLUMNS, schema=schema)
+    question = make_question(
+        tuple(opened.rates.tolist()), traffic=opened.rows, days=1, policies=["ucb1"], replications=3
+    )
+    found = weigh_contexts(opened, question, progress=False)
+    assert found.kept < 0.2
+    assert not (found.is_clear and found.earned > 0)
+    assert found.sentences[-1].endswith("leave them out.")
+
+
 def test_the_sample_of_the_package_is_the_beginning_of_a_file(wheel) -> None:
     whole = armrace.open_log(log_of(wheel, "random", "men").head(5000), COLUMNS)
     sample = armrace.open_log("sample:open-bandit", COLUMNS)
+    features = log_of(wheel, "random", "men").head(5000).select(FEATURES)
+    shortened = features.select(pl.all().str.slice(0, 6))
+    assert shortened.equals(pl.read_csv(sample_path("open-bandit"), infer_schema=False)[FEATURES])
     (one,), (other,) = whole.batches(), sample.batches()
     assert (one.arms == other.arms).all()
     assert (one.rewards == other.rewards).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from statistics import NormalDist
 from typing import NamedTuple
@@ -46,6 +47,10 @@ class Leaves(NamedTuple):
     """How much more a decision earns if each leaf is shown its best arm, not all the same one."""
     interval: Interval
     """Of the gain, from rows that had no part in choosing leaves and arms."""
+    nearest: str
+    """The feature that tells the fewest leaves apart that the log has rows enough for."""
+    needed: float
+    """How many rows it needs."""
 
     @property
     def most(self) -> int:
@@ -59,10 +64,16 @@ class Leaves(NamedTuple):
             f"{'leaf' if self.most == 1 else 'leaves'} of {LEAST_ROUNDS} decisions an arm."
         )
         if not self.schema.leaves:
-            return [
-                f"{carried} No leaves are proposed: no feature that they can carry tells visitors "
-                "apart who are best shown different arms, beyond what chance explains."
-            ]
+            why = (
+                "no feature that they can carry tells visitors apart who are best shown different "
+                "arms, beyond what chance explains."
+            )
+            if self.rows.sum() < self.needed < math.inf:
+                why = (
+                    f"each needs {LEAST_ROWS} effective rows of the log, and {self.nearest}, which "
+                    f"needs least, would have them in {figure(self.needed)} rows."
+                )
+            return [f"{carried} No leaves are proposed: {why}"]
         met = self.rows > 0
         named = ", ".join(self.schema.leaves)
         return [
@@ -95,6 +106,11 @@ def choose_leaves(log: Log, horizon: int, level: float = 0.05) -> Leaves:
     table = _Table(rows, len(log.arms), log.usual_propensity)
     odd = np.arange(rows.arms.size) % 2 == 1
     schema = msgspec.structs.replace(log.schema, leaves={})
+    needs = {
+        tuple(each.leaves): table.rows_needed(leaves_in(each, rows.codes))
+        for each in _extensions(schema, rows.codes)
+    }
+    ((nearest,), needed) = min(needs.items(), key=lambda each: each[1], default=(("",), 0.0))
     while True:
         tried = []
         for each in _extensions(schema, rows.codes):
@@ -116,6 +132,8 @@ def choose_leaves(log: Log, horizon: int, level: float = 0.05) -> Leaves:
         effective=table.effective_rows(leaf, size),
         gain=gain,
         interval=interval,
+        nearest=nearest,
+        needed=needed,
     )
 
 
@@ -182,10 +200,14 @@ class _Table:
 
     def carries(self, leaf: Ints, horizon: int) -> bool:
         """Whether the traffic can carry leaves, and the log says something about each."""
-        sizes = np.bincount(leaf)
-        enough = self.effective_rows(leaf, sizes.size) >= LEAST_ROWS
-        met = int((sizes > 0).sum())
-        return met * self.arms * LEAST_ROUNDS <= horizon and bool((enough | _are_small(leaf)).all())
+        met = np.unique(leaf).size
+        return met * self.arms * LEAST_ROUNDS <= horizon and self.rows_needed(leaf) <= leaf.size
+
+    def rows_needed(self, leaf: Ints) -> float:
+        """How many rows would be enough for all leaves but small ones."""
+        effective = self.effective_rows(leaf, int(leaf.max()) + 1)[~_are_small(leaf)]
+        fewest = float(effective.min())
+        return leaf.size * LEAST_ROWS / fewest if fewest > 0.0 else math.inf
 
     def effective_rows(self, leaf: Ints, size: int) -> Floats:
         """The effective rows that bear on the best arm of each leaf."""

@@ -18,6 +18,7 @@ from armrace.policies import RECOMMENDED, recommended
 from armrace.simulation.experiment import make_experiment
 from armrace.simulation.simulate import run_experiments
 
+_MOST_RUNS = 8
 _ERRORS = 2.0
 """Losses that differ by so many standard errors differ by more than chance."""
 
@@ -86,7 +87,7 @@ def weigh_contexts(
             policy=policy,
             environment=crowd.environment,
             horizon=question.horizon,
-            replications=question.replications,
+            replications=min(question.replications, _MOST_RUNS),
             seed=question.seed,
         )
         for policy in tried
