@@ -685,6 +685,7 @@ class ListGroups(Operation[answers.GroupList], frozen=True):
             mean or differs most first; ``ruled``, what was ruled about first; or ``name``.
         since: only visits decided at this time or later, in milliseconds since 1970.
         until: only visits decided before this time.
+        leaf: only visitors of this leaf, by its name; by default all.
         skip: how many to leave out at the beginning.
         most: how many to return; of more than 1,000, without counts by arm and delay.
     """
@@ -695,6 +696,7 @@ class ListGroups(Operation[answers.GroupList], frozen=True):
     sort: Sort = "visits"
     since: int | None = None
     until: int | None = None
+    leaf: str | None = None
     skip: Annotated[int, Meta(ge=0)] = 0
     most: Annotated[int, Meta(ge=1, le=5_000_000)] = 50
 

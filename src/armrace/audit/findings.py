@@ -45,7 +45,7 @@ def _describe_disagreement(alarm: Alarm) -> str:
 def _describe_change(alarm: Alarm) -> str:
     (mean, other), (pulls, later) = alarm.means or (0.0, 0.0), alarm.pulls or (0, 0)
     return (
-        f"Feedback on arm {alarm.arm}{_place(alarm)} went {alarm.direction} around round "
+        f"Feedback on arm {alarm.arm}{place_of(alarm)} went {alarm.direction} around round "
         f"{count(alarm.since or 0)}: it paid {figure(mean)} in the {count(pulls)} plays before and "
         f"{figure(other)} in the {count(later)} plays up to round {count(alarm.until or 0)}. One "
         f"of the two stretches was corrupted, {MOVED}. {_odds(alarm.chance)}"
@@ -55,7 +55,7 @@ def _describe_change(alarm: Alarm) -> str:
 def _describe_waves(alarm: Alarm) -> str:
     mean, other = alarm.means or (0.0, 0.0)
     return (
-        f"Feedback on arm {alarm.arm}{_place(alarm)} comes in waves: it pays {figure(mean)} "
+        f"Feedback on arm {alarm.arm}{place_of(alarm)} comes in waves: it pays {figure(mean)} "
         f"after it has paid less than usual and {figure(other)} after it has paid more. Some of it "
         f"was corrupted, in bursts, {MOVED}, more than once. {_odds(alarm.chance)}"
     )
@@ -75,7 +75,7 @@ _DESCRIPTIONS = {
 }
 
 
-def _place(alarm: Alarm) -> str:
+def place_of(alarm: Alarm) -> str:
     """Say of which visitors an alarm is; its rounds are then the decisions for these."""
     if alarm.leaf is None:
         return ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from armrace.audit.findings import COUNTS, HIDDEN, Alarm, describe_chance
+from armrace.audit.findings import COUNTS, HIDDEN, Alarm, describe_chance, place_of
 from armrace.dashboard.charts import MISSING
 from armrace.formatting import count, duration, figure, percent, round_down
 from armrace.statistics import interval_for_all_times
@@ -198,15 +198,17 @@ def describe_alarms(
         return None
     alarm = min(alarms, key=lambda each: (each.chance, each.since is None, each.since))
     mean, other = (figure(each) for each in alarm.means or (0.0, 0.0))
+    arm = f"{alarm.arm}{place_of(alarm)}"
     seen = {
-        "change": f"{alarm.arm} paid {mean} before that and {other} since.",
+        "change": f"{arm} paid {mean} before that and {other} since.",
         "disagreement": f"Two layers of the race see {alarm.arm} pay {mean} and {other}.",
-        "waves": f"{alarm.arm} pays in bursts: {mean} after low rewards, {other} after high ones.",
+        "waves": f"{arm} pays in bursts: {mean} after low rewards, {other} after high ones.",
         "failed-layer": "More rewards were changed than some layers of the race withstand.",
     }[alarm.kind]
     happened = f"{seen} Chance alone does this with a probability {describe_chance(alarm.chance)}."
-    # The decisions of earlier generations are counted in the history alone.
-    since = None if alarm.since is None or view.generation else _time_of(history, alarm.since)
+    # The history does not count the decisions of earlier generations, or of leaves, apart.
+    unknown = alarm.since is None or view.generation or alarm.leaf is not None
+    since = None if unknown else _time_of(history, alarm.since or 0)
     return Notice(since, happened, len(alarms) - 1)
 
 

@@ -33,16 +33,19 @@ from armrace.service.http.endpoints import read_body
 from armrace_client.answers import (
     ExperimentHealth,
     ExperimentView,
+    GroupView,
     HistoryView,
     QuarantinedReward,
     SourceView,
 )
 from armrace_client.errors import Forbidden
 from armrace_client.operations import (
+    AUDIT_LEVEL,
     CheckRatio,
     Describe,
     Hold,
     ListActions,
+    ListGroups,
     ListQuarantine,
     ListSources,
     ReadHealth,
@@ -56,7 +59,19 @@ from armrace_client.operations import (
 
 _MOST_LISTED = 200
 _SPARK_POINTS = 40
-_PARTS = ("alarm", "summary", "traffic", "reward", "matrix", "audit", "ratio", "trail", "settings")
+_MOST_LEAVES = 40
+_PARTS = (
+    "alarm",
+    "summary",
+    "traffic",
+    "reward",
+    "leaves",
+    "matrix",
+    "audit",
+    "ratio",
+    "trail",
+    "settings",
+)
 
 
 async def list_content(reading: CachedCalls, caller: Caller, name: str) -> Content:
@@ -79,9 +94,11 @@ async def experiment_content(reading: CachedCalls, caller: Caller, name: str) ->
     view = await reading.call(caller, Describe(name))
     version = view.generation, len(view.arms)  # a history of another shape would not fit the view
     history = await reading.recent(caller, ReadHistory(name), version)
-    audit = await reading.recent(caller, RunAudit(name), version)
+    audit = await _audit(reading, caller, name, version)
     ratio = await reading.recent(caller, CheckRatio(name), version)
     alarms = msgspec.convert(audit["alarms"], list[Alarm])
+    alarmed = {(each.leaf, each.arm) for each in alarms}
+    strange = {leaf for leaf, _ in alarmed}
     charts = [
         traffic_chart(history),
         reward_chart(history, view.settings["rewards"]),
@@ -96,12 +113,41 @@ async def experiment_content(reading: CachedCalls, caller: Caller, name: str) ->
         "fine_print": FINE_PRINT,
         "notice": describe_alarms(alarms, view, history),
         "suspects": await suspects_of(reading, caller, view) if alarms else [],
+        "movers": await _movers(reading, caller, name, alarms),
+        "leaves": sorted(view.leaves, key=lambda e: (e.leaf not in strange, -e.decisions))[
+            :_MOST_LEAVES
+        ],
+        "alarmed": alarmed,
+        "columns": [(arm, "num") for arm in view.coefficients],
         "matrix": matrix_rows(view),
         "ratio": ratio,
         "ratio_words": describe_ratio(ratio),
         "charts": {chart.name: chart for chart in charts},
     }
     return {each: render(f"parts/{each}.html", **values) for each in _PARTS}
+
+
+async def _movers(
+    reading: CachedCalls, caller: Caller, name: str, alarms: list[Alarm]
+) -> list[GroupView]:
+    """Return the sources that have moved a mean most among the visitors of an alarm."""
+    leaf = min(alarms, key=lambda each: each.chance).leaf if alarms else None
+    if leaf is None:
+        return []
+    asked = ListGroups(name, sort="moved", leaf=str(leaf), most=_MOST_SUSPECTS)
+    found = (await reading.recent(caller, asked, None)).groups
+    least = abs(found[0].moved) / 2 if found else 0.0
+    return [e for e in found if e.name and e.moved_arm is not None and abs(e.moved) >= least]
+
+
+async def _audit(
+    reading: CachedCalls, caller: Caller, name: str, version: tuple[int, int]
+) -> dict[str, Any]:
+    """Return an audit, or one without alarms that says why there is none."""
+    try:
+        return await reading.recent(caller, RunAudit(name), version)
+    except InvalidParameter as refusal:
+        return {"alarms": [], "words": str(refusal), "level": AUDIT_LEVEL}
 
 
 _MOST_DAYS = 14

@@ -122,6 +122,7 @@ class VisitTable:
         self.time, self.arm = _Column(np.int64), _Column(np.int32)
         self.steps, self.delay = _Column(np.int32, -1), _Column(np.int64)
         self.verdict, self.held = _Column(np.int8), _Column(np.bool_)
+        self.leaf = _Column(np.int16)
         self.source = _Names()
         self.unit = _Column("V16")
         self.labels: dict[str, _Names] = {}
@@ -176,8 +177,9 @@ class VisitTable:
 
     def _take(self, part: list[LogRecord]) -> None:
         for record, event in events_of(part):
-            if type(event) is events.Decided:
-                values = record.sequence, event.time, event.arm, event.unit or b"\0" * 16
+            if isinstance(event, events.Decided):
+                leaf = event.code.leaf if isinstance(event, events.DecidedIn) else 0
+                values = record.sequence, event.time, event.arm, leaf, event.unit or b"\0" * 16
                 self._new.append((*values, self.source.place(event.source), event.labels))
             elif type(event) is events.Rewarded:
                 self._rewards.append(event)
@@ -202,10 +204,11 @@ class VisitTable:
         new, self._new = self._new, []
         if new:
             count, before = len(new), len(self.time.all)
-            sequences, times, arms, units, sources, labels = zip(*new, strict=True)
+            sequences, times, arms, leaves, units, sources, labels = zip(*new, strict=True)
             self._sequences.extend(sequences, count)
             self.time.extend(times, count)
             self.arm.extend(arms, count)
+            self.leaf.extend(leaves, count)
             self.source.column.extend(sources, count)
             self.unit.extend(np.frombuffer(b"".join(units), "V16"), count)
             for column, default in (
@@ -324,7 +327,13 @@ class Figures:
     """What is known of each group, as arrays with an entry for each."""
 
     def __init__(
-        self, table: VisitTable, by: str, about: Visits, since: int | None, until: int | None
+        self,
+        table: VisitTable,
+        by: str,
+        about: Visits,
+        since: int | None,
+        until: int | None,
+        leaf: int | None = None,
     ) -> None:
         grouped = table.group(by) or Group(np.zeros(0, dtype=np.int64), [])
         self.names = grouped.names
@@ -332,7 +341,9 @@ class Figures:
         low = 0 if since is None else int(np.searchsorted(table.time.all, since))
         high = len(table.time.all)
         high = high if until is None else int(np.searchsorted(table.time.all, until))
-        rows = slice(low, high if self.names else low)
+        rows: Any = slice(low, high if self.names else low)
+        if leaf is not None:
+            rows = low + np.flatnonzero(table.leaf.all[rows] == leaf)
         groups, arms, times = grouped.places[rows], table.arm.all[rows], table.time.all[rows]
         steps, verdict, held = table.steps.all[rows], table.verdict.all[rows], table.held.all[rows]
         void, rewarded = verdict == 4, steps >= 0

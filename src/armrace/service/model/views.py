@@ -156,6 +156,9 @@ def _arms(experiment: ExperimentState) -> list[ArmSummary]:
 
 
 def _layers(experiment: ExperimentState) -> list[LayerView]:
+    """Return the layers of the policy; leaves, which some policies keep apart, are no layers."""
+    if experiment.settings.schema is not None and experiment.generation.looks_at_leaf_alone:
+        return []
     scale, arms = experiment.scale, [experiment.arms[p] for p in experiment.generation.places]
 
     def in_rewards(mean: float | None) -> float | None:

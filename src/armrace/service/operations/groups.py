@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from armrace.errors import InvalidParameter
+from armrace.errors import InvalidParameter, UnknownName
 from armrace.service.model.settings import RewardScale
 from armrace.service.model.visits import DELAY_BINS
 from armrace.service.table import DIFFERENCES, Figures, Visits, VisitTable, forget_table, table_of
@@ -29,12 +29,17 @@ def list_groups(session: Session, asked: ListGroups) -> GroupList:
         raise InvalidParameter(f"by must be source, unit or label:NAME; got {asked.by!r:.100}.")
     log = session.log_of(asked.name)
 
-    def look(work: Work) -> tuple[Visits, bytes | None]:
+    def look(work: Work) -> tuple[Visits, bytes | None, int | None]:
         experiment = work.settled()
+        names, leaf = experiment.leaf_names, None
+        if asked.leaf is not None:
+            if asked.leaf not in names:
+                raise UnknownName.among("leaf", asked.leaf[:200], names)
+            leaf = names.index(asked.leaf)
         about = Visits(experiment.settings, [*experiment.arms], work.time)
-        return about, work.shard.hashed(asked.search or None)
+        return about, work.shard.hashed(asked.search or None), leaf
 
-    about, hashed = session.call(log, look)
+    about, hashed, leaf = session.call(log, look)
     table = table_of(session.engine, log, about.settings)
     # One at a time: a second one would do the same again.
     with table.lock:
@@ -45,7 +50,7 @@ def list_groups(session: Session, asked: ListGroups) -> GroupList:
             raise
         if not is_read:
             return GroupList(about.time, table.progress, about.arms, [*table.labels])
-        figures = _figures(table, asked, about)
+        figures = _figures(table, asked, about, leaf)
         found = _found(figures, asked, hashed)
         shown = found[asked.skip : asked.skip + asked.most].tolist()
         scale = about.settings.scale()
@@ -64,13 +69,13 @@ def list_groups(session: Session, asked: ListGroups) -> GroupList:
         )
 
 
-def _figures(table: VisitTable, asked: ListGroups, about: Visits) -> Figures:
+def _figures(table: VisitTable, asked: ListGroups, about: Visits, leaf: int | None) -> Figures:
     """Return the figures, or those of a moment ago; a window that closes is no change."""
-    wanted, now = (asked.by, asked.since, asked.until), time.monotonic()
+    wanted, now = (asked.by, asked.since, asked.until, leaf), time.monotonic()
     version = table.head, about.time
     made, known, figures = table.kept.pop(wanted, (0.0, None, None))
     if figures is None or (made < now - _SECONDS and known != version):
-        made, figures = now, Figures(table, asked.by, about, asked.since, asked.until)
+        made, figures = now, Figures(table, asked.by, about, asked.since, asked.until, leaf)
     while len(table.kept) >= _MOST_KEPT:
         del table.kept[next(iter(table.kept))]
     table.kept[wanted] = made, version, figures
