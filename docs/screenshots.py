@@ -25,7 +25,7 @@ from armrace.dashboard.demo import (
     DAY,
     EXPERIMENT,
     DemoClock,
-    Visitors,
+    DemoVisitors,
     create_experiments,
 )
 from armrace.formatting import count
@@ -78,7 +78,7 @@ class World(NamedTuple):
     """The demonstration, which stands still between steps."""
 
     service: Service
-    visitors: Visitors
+    visitors: DemoVisitors
     clock: DemoClock
     address: str
     key: str
@@ -97,7 +97,7 @@ def story() -> Iterator[World]:
     service = Service(MemoryStore(), keyring, clock=clock)
     create_experiments(service)
     with hosted(service, note=clock.note) as address:
-        yield World(service, Visitors(service, clock), clock, address, key)
+        yield World(service, DemoVisitors(service, clock), clock, address, key)
 
 
 def show_few_bots(browser: Browser, world: World) -> None:

@@ -7,27 +7,9 @@ arrays and numbers, and four functions registered for the state's class by :func
 they call are marked :func:`inlined`, or :func:`outlined` where a hot loop rarely calls them. All
 of them are compiled, and run at the speed of the built-in policies.
 
-Parts for composed policies and serious attacks:
-
-- counts: :class:`Counts`, :func:`make_counts`, :func:`count_play`, :func:`record`;
-- states that contain others: :func:`forwards`, and :func:`grown_by` where an added arm needs more
-  than longer arrays;
-- races: :class:`Race`, :func:`make_race`, :func:`delete_arm`, :func:`fallback_arm`, and the members
-  of :class:`Race`; of its layers :func:`layer_of`, :func:`cell_of`, :func:`layer_at`,
-  :func:`assign_to_layer`, :func:`arm_probability`, :func:`arm_with_fewest_plays` and
-  :data:`NEVER`;
-- intervals of races: :func:`paper_rule`, :func:`sharp_rule` and :func:`make_rule` with the kinds
-  :data:`PAPER` to :data:`KL_JEFFREYS`; :func:`ends` and, for a layer of a race,
-  :func:`interval` of its :func:`evidence`;
-- divergences: :func:`kl`, :func:`upper_kl`, :func:`lower_kl`;
-- regularised leaders: :func:`exponential_weights`, :func:`power_weights`,
-  :func:`barrier_weights`, :func:`add_loss`, :class:`Estimates`, :class:`Solution`,
-  :func:`draws_from_solution`;
-- indices: :func:`make_argmax`, :func:`plays_next_arm`;
-- :func:`index_limits`, for states that hold indices: what these must stay below, which is checked
-  when a snapshot is read;
-- attacks: :class:`Tally`, which keeps what an attacker sees of each arm, and :func:`looks`, by
-  which an attack says in which rounds it needs the learner's distribution.
+There are parts for composed policies, races, intervals, regularised leaders, indices and attacks as
+well; the reference of the documentation, under "For policies and attacks of your own", says what
+each name is.
 """
 
 from armrace.adversaries import Adversary, Setting

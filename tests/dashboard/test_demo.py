@@ -15,7 +15,7 @@ from armrace.dashboard.demo import (
     DAY,
     EXPERIMENT,
     DemoClock,
-    Visitors,
+    DemoVisitors,
     create_experiments,
 )
 from armrace.service import Keyring, MemoryStore, Service
@@ -97,7 +97,7 @@ def world():
     clock = DemoClock()
     with Service(MemoryStore(), Keyring(), clock=clock) as service:
         create_experiments(service)
-        yield service, Visitors(service, clock), clock
+        yield service, DemoVisitors(service, clock), clock
 
 
 def test_the_three_acts_as_the_page_shows_them(world):

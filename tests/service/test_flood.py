@@ -18,7 +18,7 @@ import flooding
 from armrace.service.http import server as http_server
 from armrace.service.http.access import TRUST, Streams
 from armrace.service.http.application import create_application
-from armrace.service.http.server import Connection, Crowd, Server, _network
+from armrace.service.http.server import Connection, Connections, Server, _network
 from armrace.service.service import keyring_of
 from hosting import free_port, hosted, running
 from processes import started
@@ -170,7 +170,7 @@ def test_a_newcomer_takes_the_place_of_the_oldest_stranger(service, monkeypatch)
 
 def test_a_client_that_goes_leaves_its_place():
     """Also if its request is granted after that, which must not count it once more."""
-    crowd, granted = Crowd(1000, 1000), threading.Event()
+    crowd, granted = Connections(1000, 1000), threading.Event()
 
     class Late:
         streams = Streams()

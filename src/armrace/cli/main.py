@@ -67,7 +67,7 @@ class Command(TyperCommand):
         return _without_type(super().get_params(ctx))
 
 
-class Group(TyperGroup):
+class CommandGroup(TyperGroup):
     """The program itself, whose flags show no type."""
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -82,7 +82,7 @@ UsageError: Any = typer.BadParameter.__bases__[0]
 
 app = typer.Typer(
     name="armrace",
-    cls=Group,
+    cls=CommandGroup,
     add_completion=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,

@@ -105,7 +105,7 @@ def simulated_visitors(service: Service, clock: DemoClock, speed: float = 1.0) -
     """Let visitors come while the block runs."""
     create_experiments(service)
     stop = threading.Event()
-    visitors = Visitors(service, clock)
+    visitors = DemoVisitors(service, clock)
     thread = threading.Thread(target=_run, args=(visitors, speed, stop), daemon=True)
     thread.start()
     try:
@@ -115,7 +115,7 @@ def simulated_visitors(service: Service, clock: DemoClock, speed: float = 1.0) -
         thread.join(timeout=10)
 
 
-def _run(visitors: Visitors, speed: float, stop: threading.Event) -> None:
+def _run(visitors: DemoVisitors, speed: float, stop: threading.Event) -> None:
     step = min(_STEP * max(1.0, speed), _LONGEST_STEP)
     due = time.monotonic()
     try:
@@ -151,7 +151,7 @@ class _Late(NamedTuple):
     suspicion: float
 
 
-class Visitors:
+class DemoVisitors:
     """The simulated people: readers of help pages, bots, and receivers of mails."""
 
     def __init__(self, service: Service, clock: DemoClock) -> None:

@@ -69,7 +69,7 @@ _HEALTH = (b"/healthz", b"/readyz")
 _SENTENCE = f"the address and the headers must have at most {_LARGEST_HEAD} bytes."
 
 
-class Crowd:
+class Connections:
     """The connections of a server: how many there may be, and which one has to go for another.
 
     A connection is trusted if one of its requests was granted within the last minute. Of the
@@ -132,7 +132,7 @@ class Connection(HttpToolsProtocol):
     as JSON.
     """
 
-    def __init__(self, *arguments: Any, crowd: Crowd, **named: Any) -> None:
+    def __init__(self, *arguments: Any, crowd: Connections, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._crowd = crowd
         self._application = self.app
@@ -295,7 +295,7 @@ class Server(uvicorn.Server):
     ) -> None:
         self._streams = application.streams
         self._next_look = 0.0
-        crowd = Crowd(_most_connections(), per_address)
+        crowd = Connections(_most_connections(), per_address)
         super().__init__(
             uvicorn.Config(
                 application,
