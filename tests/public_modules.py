@@ -1,21 +1,7 @@
 """The modules whose ``__all__`` users may rely on."""
 
-PUBLIC = (
-    "armrace",
-    "armrace.adversaries",
-    "armrace.testing",
-    "armrace.environments",
-    "armrace.errors",
-    "armrace.extending",
-    "armrace.audit",
-    "armrace.offline",
-    "armrace.learner",
-    "armrace.planning",
-    "armrace.policies",
-    "armrace.service",
-    "armrace.simulation",
-    "armrace.statistics",
-    "armrace.theory",
-    "armrace.verification",
-    "armrace_client",
-)
+_OF_THE_PACKAGE = """
+    adversaries testing environments errors extending audit offline learner planning policies
+    service simulation statistics theory verification
+"""
+PUBLIC = ("armrace", *(f"armrace.{each}" for each in _OF_THE_PACKAGE.split()), "armrace_client")

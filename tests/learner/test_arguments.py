@@ -62,36 +62,21 @@ def test_numpy_numbers_in_a_policy_can_be_saved():
     survives(Learner(policy, 2, 100))
 
 
-@pytest.mark.parametrize(
-    "arms",
-    [
-        [0.5, 1.5],
-        [1.0, 2.0],
-        [("a",), ("b",)],
-        [b"a", b"b"],
-        [True, False],
-        [np.True_, np.False_],
-        [None, "a"],
-        [2**70, 1],
-        [2**63, 1],
-        ["\ud800", "a"],
-        [np.array([1]), 2],
-        np.zeros((2, 2)),
-        None,
-        True,
-        b"ab",
-        {"a": 1, "b": 2},
-        pytest.param({"a", "b"}, id="a set"),
-        pytest.param(frozenset({"a", "b"}), id="a frozen set"),
-        pytest.param(iter("ab"), id="an iterator"),
-        10**9,
-        100_001,
-        2**70,
-        0,
-        -3,
-    ],
-    ids=repr,
-)
+NO_ARMS = [[0.5, 1.5], [1.0, 2.0], [("a",), ("b",)], [b"a", b"b"], [True, False], [None, "a"]]
+NO_ARMS += [[np.True_, np.False_], [2**70, 1], [2**63, 1], ["\ud800", "a"], [np.array([1]), 2]]
+NO_ARMS += [
+    np.zeros((2, 2)),
+    None,
+    True,
+    b"ab",
+    {"a": 1, "b": 2},
+    {"a", "b"},
+    frozenset({"a", "b"}),
+]
+NO_ARMS += [iter("ab"), 10**9, 100_001, 2**70, 0, -3]
+
+
+@pytest.mark.parametrize("arms", NO_ARMS, ids=range(len(NO_ARMS)))
 def test_arms_that_could_not_be_saved_or_held_are_refused(arms):
     with pytest.raises(InvalidParameter, match="arms must"):
         Learner("ucb1", arms, 100)

@@ -123,37 +123,30 @@ def test_a_byte_that_is_neither_true_nor_false_is_refused(race):
         Learner.restore(crafting.with_array(race, "inner.cells.active", array))
 
 
+UNFIT = {
+    "decisions": (10**15, -1),
+    "taken": (2**62, -1),
+    "settled": (3, 64, -8),
+    "rewarded": (b"",),
+    "horizon": (10**6, 0, "200"),
+    "arms": ([0, 1], [0, 1, 1], None),
+    "seed": (-1,),
+    "watch": (False,),
+    "policy": ({"name": "ucb1"}, {"name": "multi-layer-race", "delta": 2.0}, {"name": 5}, {}),
+    "state": ({},),
+    "format": (1, 2),
+    "digest": ("\u00e9",),
+}
+TOGETHER = [
+    {"decisions": 10**15, "settled": 10**15, "rewarded": b""},
+    {"rewarded": b"", "settled": 56},
+    {"rewarded": b"\xff" * 8, "settled": 0},
+]
+
+
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"decisions": 10**15},
-        {"decisions": 10**15, "settled": 10**15, "rewarded": b""},
-        {"decisions": -1},
-        {"taken": 2**62},
-        {"taken": -1},
-        {"settled": 3},
-        {"settled": 64},
-        {"settled": -8},
-        {"rewarded": b""},
-        {"rewarded": b"", "settled": 56},
-        {"rewarded": b"\xff" * 8, "settled": 0},
-        {"horizon": 10**6},
-        {"horizon": 0},
-        {"arms": [0, 1]},
-        {"arms": [0, 1, 1]},
-        {"seed": -1},
-        {"watch": False},
-        {"policy": {"name": "ucb1"}},
-        {"policy": {"name": "multi-layer-race", "delta": 2.0}},
-        {"policy": {"name": 5}},
-        {"policy": {}},
-        {"state": {}},
-        {"format": 1},
-        {"format": 2},
-        {"arms": None},
-        {"horizon": "200"},
-        {"digest": "\u00e9"},
-    ],
+    [*TOGETHER, *({name: each} for name, values in UNFIT.items() for each in values)],
     ids=str,
 )
 def test_counts_and_parameters_that_do_not_fit_are_refused(race, changes):

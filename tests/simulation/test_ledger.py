@@ -85,19 +85,8 @@ def test_an_action_that_does_not_fit_is_not_applied_at_all(scripted, outcome_of,
     assert parts_after(experiment).policy.rewards.tolist() == [0.5, 0.0, 1.0, 0.0]
 
 
-ILLEGAL = [
-    (NAN, 0.5),
-    (1.0, NAN),
-    (NAN, NAN),
-    (0.5, NAN),
-    (NAN, 0.25),
-    (INFINITY, 0.5),
-    (-INFINITY, 0.5),
-    (1.0, 1.0 + 2**-52),
-    (-(2.0**-1074), 0.5),
-    (0.5, 2.0),
-    (0.5, -0.5),
-]
+ILLEGAL = [(NAN, 0.5), (1.0, NAN), (NAN, NAN), (0.5, NAN), (NAN, 0.25), (INFINITY, 0.5)]
+ILLEGAL += [(-INFINITY, 0.5), (1.0, 1.0 + 2**-52), (-(2.0**-1074), 0.5), (0.5, 2.0), (0.5, -0.5)]
 
 
 @pytest.mark.parametrize("proposal", ILLEGAL, ids=str)
