@@ -120,7 +120,7 @@ def show_flood(browser: Browser, world: World) -> None:
     with page_of(browser, world, "/experiment?name=mail-subject") as page:
         save(page, "dashboard-matrix", "#part-matrix section:last-child", whole=True)
     with page_of(browser, world, f"/sources?name={EXPERIMENT}") as page:
-        save(page, "dashboard-sources", "#part-sources")
+        save(page, "dashboard-sources", "table.sources")
     with page_of(browser, world, _PREVIEW) as page:
         save(page, "dashboard-preview", ".sides")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -55,3 +56,18 @@ def _shown(value: Any) -> str:
     if abs(value) < 10**18:
         return str(value)
     return f"{value:g}" if abs(value) < 10**300 else f"a number of {value.bit_length()} bits"
+
+
+def read_moment(name: str, text: str) -> int:
+    """Return a time that is written in UTC, or with its zone, in milliseconds since 1970.
+
+    >>> read_moment("since", "2026-03-01T14:00")
+    1772373600000
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidParameter(
+            f"{name} must be a time in UTC, such as 2026-03-01T14:00; got {text[:40]!r}."
+        ) from None
+    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -191,7 +191,11 @@ def test_broken_rows_are_counted_by_their_reason(store, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("content", "more", "sentence"),
     [
-        (b"unit,x\na,1\n", ["--by", "visitor"], "by must be decision, request, unit, source or"),
+        (
+            b"unit,x\na,1\n",
+            ["--by", "visitor"],
+            "by must be decision, request, unit, source or label:NAME; got 'visitor'",
+        ),
         (b"units,x\na,1\n", ["--by", "unit"], "has no column 'unit' for the identifier; did you"),
         (b"unit,x\na,1\n", ["--by", "unit", "--reason-column", "why"], "no column 'why'"),
         (b"", ["--by", "unit"], "is empty."),
@@ -235,7 +239,7 @@ def test_a_large_file_is_ruled_on_in_parts_that_fit_a_request(tmp_path, monkeypa
     random.Random(1).shuffle(names)
     path = tmp_path / "names.txt"
     path.write_text("\n".join([*names, *names[:100], 'a"b']))
-    read = IdentifierFile(path, "unit", None, (200, "characters"), listed=True)
+    read = IdentifierFile(path, "unit")
     assert read.report.used == 5101
     parts = list(read.parts(20_000))
     assert sorted(each for part in parts for each in part.identifiers) == sorted([*names, 'a"b'])

@@ -310,7 +310,7 @@ def test_a_preview_that_is_outdated_changes_nothing_and_leads_to_a_new_one(
     client, keyring, service
 ):
     sign_in(client, keyring, "admin")
-    path = f"{PREVIEW}&verdict=retract&since=2020-01-01T00%3A00"
+    path = f"{PREVIEW}&since=2020-01-01T00%3A00&verdict=retract"
     shown = form_of(client.get(path).text)
     service.pause_arm("ads", "b")
     answer = client.post("/rule", data=shown)
@@ -400,6 +400,7 @@ def test_actions_go_on_to_earlier_ones(client, service):
 def test_an_alarm_can_be_answered_by_starting_afresh(keyring):
     clock = Clock()
     service = Service(MemoryStore(), keyring, clock=clock)
+    service.create("quiet", ["a", "b"], 0, policy="ucb1", horizon=10_000)
     service.create("ads", ["a", "b"], 0, policy="ucb1", horizon=10_000, window=1, seed=1)
     for hour in range(40):
         made = service.decide_many("ads", 50)
@@ -407,12 +408,16 @@ def test_an_alarm_can_be_answered_by_starting_afresh(keyring):
         clock.move(3600)
     with browsing(service) as client:
         sign_in(client, keyring, "read")
+        page = client.get("/").text  # alarms first, with since when and why
+        assert page.index(">ads</a>") < page.index(">quiet</a>")
+        assert re.search(r"since 15 Nov \d\d:\d\d: a paid 0\.\d+ before that and 0 since", page)
         page = client.get("/experiment?name=ads").text
         assert "Alarm: rewards changed" in page
         assert "/start-afresh" not in page
         sign_in(client, keyring, "admin")
-        page = client.get("/experiment?name=ads").text
-        assert "forget what it has learned" in page
+        page = client.get("/afresh?name=ads").text
+        assert "The policy forgets 2,000 decisions" in page
+        assert service.describe("ads").generation == 0
         form = {"name": "ads", "token": token_in(page), "reason": "new prices"}
         page = client.post("/start-afresh", data=form).text
         assert "The policy has started afresh" in page

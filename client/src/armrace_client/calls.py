@@ -172,6 +172,7 @@ class _Selection(TypedDict, total=False):
     until: int | None
     reason: str
     reasons: list[str] | None
+    ruled: int | None
     listed: int
     preview: bool
     head: str | None

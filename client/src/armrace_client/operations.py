@@ -363,6 +363,7 @@ class Ruling(Operation[answers.RulingAnswer], frozen=True):
         reasons: why, for each of the identifiers of the only list, in place of ``reason``.
         listed: how many identifiers to list that are unknown, or of which nothing was changed.
         preview: whether to change nothing and return the state before and after.
+        ruled: only visits that this ruling was about, a record of the log as actions show it.
         head: what a preview returned: the ruling is about the visits that the preview has seen, and
             is refused if something other than visits and rewards has come since.
     """
@@ -379,6 +380,7 @@ class Ruling(Operation[answers.RulingAnswer], frozen=True):
     preview: bool = False
     head: str | None = None
     reasons: list[str] | None = None
+    ruled: int | None = None
     listed: Annotated[int, Meta(ge=0)] = 100
 
     def __post_init__(self) -> None:
@@ -550,11 +552,13 @@ class StartAfresh(Operation[answers.ExperimentView], frozen=True):
         name: the experiment.
         horizon: the expected number of decisions from now on; by default as before.
         reason: why, for the log.
+        preview: whether to change nothing and return the state as it would be.
     """
 
     name: str
     horizon: int | None = None
     reason: Annotated[str, Meta(max_length=1000)] = ""
+    preview: bool = False
 
 
 @_declared(
@@ -681,6 +685,7 @@ class ListGroups(Operation[answers.GroupList], frozen=True):
         by: ``source``, ``unit`` or ``label:NAME``.
         search: only names with this text; of units, of which the log holds hashes, a whole name or
             how a hash begins.
+        whole: whether ``search`` is a whole name.
         sort: ``visits``, the most first; ``newest``; ``moved`` or ``difference``, what has moved a
             mean or differs most first; ``ruled``, what was ruled about first; or ``name``.
         since: only visits decided at this time or later, in milliseconds since 1970.
@@ -693,6 +698,7 @@ class ListGroups(Operation[answers.GroupList], frozen=True):
     name: str
     by: str = "source"
     search: Annotated[str, Meta(max_length=200)] = ""
+    whole: bool = False
     sort: Sort = "visits"
     since: int | None = None
     until: int | None = None

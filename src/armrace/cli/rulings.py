@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copyfileobj
 from tempfile import NamedTemporaryFile
@@ -24,15 +23,13 @@ from armrace.cli.outputs import (
 )
 from armrace.errors import InvalidParameter
 from armrace.formatting import count
+from armrace.limits import read_moment
 from armrace.service.keyring import DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from armrace_client.answers import RulingAnswer
     from armrace_client.calls import Calls
 
-_KINDS = {"decision": 256, "request": 200, "unit": 200, "source": 200}
-"""By what visits are named, and the most characters that such a name has."""
-_LABEL = "label:"
 _OVERHEAD = 4096
 """What a request has besides identifiers, in bytes."""
 _SECONDS_FOR_SPEED = 120.0
@@ -190,20 +187,18 @@ class _Sum:
 
 
 def _rule(verdict: str, experiment: str, file: str, by: str, given: RulingOptions) -> None:
-    from armrace.offline.identifiers import IdentifierFile
+    from armrace.offline.identifiers import IdentifierFile, selector_of
     from armrace.simulation.progress import progress_bar
-    from armrace_client.operations import LABEL_BYTES, LARGEST_RULING
+    from armrace_client.operations import LARGEST_RULING
 
-    label = by.removeprefix(_LABEL) if by.startswith(_LABEL) else ""
-    if not label and by not in _KINDS:
-        raise InvalidParameter(f"by must be {', '.join(_KINDS)} or label:NAME; got {by!r}.")
+    selected = selector_of(by)
     check_targets(given.json, given.report, force=given.force)
-    times = {name: _time(name, getattr(given, name)) for name in ("since", "until")}
+    texts = {name: getattr(given, name) for name in ("since", "until")}
+    times = {
+        name: None if text is None else read_moment(name, text) for name, text in texts.items()
+    }
     with _readable(file) as path:
-        longest = (LABEL_BYTES, "bytes") if label else (_KINDS[by], "characters")
-        column, is_open = given.column or label or by, given.column is None
-        is_open = is_open and given.reason_column is None
-        read = IdentifierFile(path, column, given.reason_column, longest, listed=is_open)
+        read = IdentifierFile(path, by, given.column, given.reason_column)
         for sentence in read.report.sentences():
             say(sentence)
         found = _Sum(verdict, experiment, preview=given.preview)
@@ -215,11 +210,16 @@ def _rule(verdict: str, experiment: str, file: str, by: str, given: RulingOption
         ):
             rule: Callable[..., RulingAnswer] = getattr(service, verdict)
             for part in read.parts(LARGEST_RULING - _OVERHEAD):
-                names: Any = part.identifiers
-                kind = {"labels": {label: names}} if label else {f"{by}s": names}
+                names = part.identifiers
                 why = {"reason": given.reason, "reasons": part.reasons}
                 listed = len(names) if given.report is not None else 0
-                more = {**kind, **why, **times, "preview": given.preview, "listed": listed}
+                more = {
+                    **selected(names),
+                    **why,
+                    **times,
+                    "preview": given.preview,
+                    "listed": listed,
+                }
                 found.add(len(names), rule(experiment, **more))
                 bar(found.data["names"] / read.report.used)
     _tell(found, given)
@@ -236,19 +236,6 @@ def _tell(found: _Sum, given: RulingOptions) -> None:
     if given.json != STANDARD_OUTPUT:
         for sentence in found.sentences():
             typer.echo(sentence)
-
-
-def _time(name: str, text: str | None) -> int | None:
-    """Return a time in UTC in milliseconds since 1970."""
-    if text is None:
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidParameter(
-            f"{name} must be a time in UTC, such as 2026-03-01T14:00; got {text[:40]!r}."
-        ) from None
-    return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 @contextmanager

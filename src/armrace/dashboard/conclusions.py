@@ -184,8 +184,10 @@ class Notice(msgspec.Struct, frozen=True):
 
     since: int | None
     """When it began, in milliseconds since 1970; ``None`` if that is not known."""
+    seen: str
+    """What was seen, in one sentence."""
     happened: str
-    """What was seen, and how likely chance alone is to do that."""
+    """The same, and how likely chance alone is to do that."""
     more: int
     """How many further alarms there are."""
 
@@ -209,7 +211,7 @@ def describe_alarms(
     # The history does not count the decisions of earlier generations, or of leaves, apart.
     unknown = alarm.since is None or view.generation or alarm.leaf is not None
     since = None if unknown else _time_of(history, alarm.since or 0)
-    return Notice(since, happened, len(alarms) - 1)
+    return Notice(since, seen, happened, len(alarms) - 1)
 
 
 def _time_of(history: HistoryView, decisions: int) -> int:

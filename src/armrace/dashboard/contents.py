@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from statistics import median
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
@@ -17,16 +14,23 @@ from armrace.audit.findings import Alarm
 from armrace.dashboard.charts import certificate_chart, reward_chart, traffic_chart
 from armrace.dashboard.conclusions import (
     FINE_PRINT,
+    Notice,
     conclude,
     describe_alarms,
     describe_ratio,
     matrix_rows,
-    median_bin,
-    median_delay,
+)
+from armrace.dashboard.desk import (
+    SentFiles,
+    asked_groups,
+    kinds_of,
+    milliseconds,
+    suspects_of,
 )
 from armrace.dashboard.rendering import address, render
 from armrace.dashboard.streaming import CachedCalls, Content
 from armrace.errors import InvalidParameter
+from armrace.offline.identifiers import selector_of
 from armrace.reports.charts import linear_axis
 from armrace.service.http.access import Caller, is_of_another_site
 from armrace.service.http.endpoints import read_body
@@ -36,7 +40,6 @@ from armrace_client.answers import (
     GroupView,
     HistoryView,
     QuarantinedReward,
-    SourceView,
 )
 from armrace_client.errors import Forbidden
 from armrace_client.operations import (
@@ -77,9 +80,20 @@ _PARTS = (
 async def list_content(reading: CachedCalls, caller: Caller, name: str) -> Content:
     """Return the list of experiments, from the one after ``name`` on."""
     found = await reading.call(caller, ReadHealth(name, _MOST_LISTED))
-    rows = [(each, _rates(each)) for each in found]
-    more = len(found) == _MOST_LISTED
+    why = [await _why(reading, caller, each) if each.alarms else None for each in found]
+    rows = [(each, _rates(each), notice) for each, notice in zip(found, why, strict=True)]
+    rows.sort(key=lambda row: not row[0].alarms)  # the others stay in the order of creation
+    more = found[-1].name if len(found) == _MOST_LISTED else None
     return {"experiments": render("parts/list.html", rows=rows, more=more)}
+
+
+async def _why(reading: CachedCalls, caller: Caller, health: ExperimentHealth) -> Notice | None:
+    """Return what an alarm has seen, and since when; looked for again at the next point alone."""
+    version = health.alarms, len(health.times)
+    audit = await reading.unchanged(caller, RunAudit(health.name), version)
+    view = await reading.unchanged(caller, Describe(health.name), version)
+    history = await reading.unchanged(caller, ReadHistory(health.name), version)
+    return describe_alarms(msgspec.convert(audit["alarms"], list[Alarm]), view, history)
 
 
 def _rates(health: ExperimentHealth) -> list[float]:
@@ -112,7 +126,7 @@ async def experiment_content(reading: CachedCalls, caller: Caller, name: str) ->
         "conclusion": conclude(view, history, len(alarms)),
         "fine_print": FINE_PRINT,
         "notice": describe_alarms(alarms, view, history),
-        "suspects": await suspects_of(reading, caller, view) if alarms else [],
+        "suspects": await suspects_of(reading, caller, view, history) if alarms else [],
         "movers": await _movers(reading, caller, name, alarms),
         "leaves": sorted(view.leaves, key=lambda e: (e.leaf not in strange, -e.decisions))[
             :_MOST_LEAVES
@@ -150,34 +164,18 @@ async def _audit(
         return {"alarms": [], "words": str(refusal), "level": AUDIT_LEVEL}
 
 
-_MOST_DAYS = 14
 _MOST_QUARANTINED, _MOST_SUSPECTS = 50, 3
-_FIRST_DELAY, _LAST_DELAY = 4, 32
-"""The delays that are drawn, as powers of two of milliseconds."""
 
 
 async def sources_content(reading: CachedCalls, caller: Caller, name: str) -> Content:
-    """Return where visits and rewards come from, by day, and what is held."""
+    """Return what is held, and what will be."""
     sources = await reading.call(caller, ListSources(name))
     view = await reading.call(caller, Describe(name))
     total = sum(day.quarantined for each in sources for day in each.days)
     held = await _held(reading, caller, name, total)
-    days = sorted({day.day for each in sources for day in each.days})
-    if days and days[-1] == "earlier":
-        days = ["earlier", *days[:-1]]
-    shared = {"name": name, "caller": caller, "view": view}
-    table = render(
-        "parts/sources.html",
-        **shared,
-        sources=_source_rows(sources, view),
-        first_delay=_FIRST_DELAY,
-        days=days[-_MOST_DAYS:],
-        hidden_days=max(0, len(days) - _MOST_DAYS),
-        final={day.day: day.final for each in sources for day in each.days},
-    )
     shown = None if held is None else held[::-1][:_MOST_QUARANTINED]
-    quarantine = render("parts/quarantine.html", **shared, held=shown, total=total)
-    return {"sources": table, "quarantine": quarantine}
+    values = {"name": name, "caller": caller, "view": view, "held": shown, "total": total}
+    return {"quarantine": render("parts/quarantine.html", **values)}
 
 
 async def _held(
@@ -196,99 +194,6 @@ async def _held(
     return await reading.unchanged(caller, ListQuarantine(name), (total, history.rulings[-1:]))
 
 
-async def suspects_of(
-    reading: CachedCalls, caller: Caller, view: ExperimentView
-) -> list[dict[str, Any]]:
-    """Return the sources that differ, with their shares of the rewards of the last day."""
-    version = view.generation, len(view.arms)
-    rows = _source_rows(await reading.recent(caller, ListSources(view.name), version), view)
-    last = max((day for row in rows for day in row["days"] if day != "earlier"), default="earlier")
-    came = [row["days"][last].counted if last in row["days"] else 0 for row in rows]
-    return [
-        {**row, "day": last, "share": number / sum(came)}
-        for row, number in zip(rows, came, strict=True)
-        if row["differs"] and row["view"].source is not None and number
-    ][:_MOST_SUSPECTS]
-
-
-def _source_rows(sources: list[SourceView], view: ExperimentView) -> list[dict[str, Any]]:
-    rows = sorted(map(_source_row, sources), key=lambda row: (-row["rewards"], -row["visits"]))
-    low, high = view.settings["rewards"]
-    differences = describe_differences(
-        [Habits(row["rewards"], row["mean"], row["view"].delays) for row in rows], high - low
-    )
-    holds = {each.source: each for each in view.holds if not each.labels}
-    return [
-        {**row, "differs": words, "hold": holds.get(row["view"].source)}
-        for row, words in zip(rows, differences, strict=True)
-    ]
-
-
-def _source_row(view: SourceView) -> dict[str, Any]:
-    days = view.days
-    came = [day.counted + day.quarantined + day.retracted for day in days]
-    total = sum((day.mean or 0.0) * number for day, number in zip(days, came, strict=True))
-    return {
-        "view": view,
-        "days": {day.day: day for day in days},
-        "visits": sum(day.visits for day in days),
-        "rewards": sum(came),
-        "counted": sum(day.counted for day in days),
-        "quarantined": sum(day.quarantined for day in days),
-        "retracted": sum(day.retracted for day in days),
-        "mean": total / sum(came) if sum(came) else None,
-        "delay": median_delay(view.delays),
-        "delays": view.delays[_FIRST_DELAY:_LAST_DELAY],
-    }
-
-
-# --- sources that differ: a hint where to look first, since honest ones differ too -------------
-
-_LEAST_SOURCES, _LEAST_REWARDS = 3, 50
-_LEAST_SHARE = 0.15
-"""Of the range of rewards: the least difference of means that is mentioned."""
-_ERRORS = 4.0
-"""The least difference of means in standard errors, of which none is larger than range / (2 n)."""
-_DOUBLINGS = 3
-"""The least difference of delays: eight times as fast or as slow."""
-
-
-class Habits(NamedTuple):
-    """What is compared of a source."""
-
-    rewards: int
-    mean: float | None
-    delays: Sequence[int]
-    """Counts, each of delays twice as long as those before."""
-
-
-def describe_differences(sources: Sequence[Habits], span: float) -> list[str]:
-    """Say of each source in which way it differs from the median of all; empty if it does not.
-
-    >>> usual = [Habits(100, 0.6, [0, 0, 0, 0, 9]), Habits(100, 0.7, [0, 0, 0, 1, 9])]
-    >>> describe_differences([*usual, Habits(400, 0.2, [9, 0, 0, 0, 0])], span=1.0)
-    ['', '', 'lower mean, faster']
-    """
-    means = [each.mean for each in sources if each.mean is not None]
-    bins = [found for each in sources if (found := median_bin(each.delays)) is not None]
-    if min(len(means), len(bins)) < _LEAST_SOURCES:
-        return [""] * len(sources)
-    usual, usual_bin = median(means), median(bins)
-    return [", ".join(_differences(each, usual, usual_bin, span)) for each in sources]
-
-
-def _differences(source: Habits, usual: float, usual_bin: float, span: float) -> list[str]:
-    own_bin = median_bin(source.delays)
-    if source.rewards < _LEAST_REWARDS or source.mean is None or own_bin is None:
-        return []
-    words, away = [], source.mean - usual
-    if abs(away) > span * max(_LEAST_SHARE, _ERRORS / 2 / math.sqrt(source.rewards)):
-        words.append("higher mean" if away > 0 else "lower mean")
-    if abs(own_bin - usual_bin) >= _DOUBLINGS:
-        words.append("slower" if own_bin > usual_bin else "faster")
-    return words
-
-
 _KINDS: dict[str, type[Ruling]] = {
     "void": Void,
     "retract": Retract,
@@ -296,18 +201,24 @@ _KINDS: dict[str, type[Ruling]] = {
     "release": Release,
 }
 _LONGEST_DECISION = 19
+_EVERY = 5_000_000
 _LONGEST_FORM = 8192
 _MOST_ACTIONS = 50
 
 
-async def read_form(request: Request) -> dict[str, str]:
-    """Return the fields of a form; of a field that is sent twice, the last counts."""
+def refuse_other_sites(request: Request) -> None:
+    """Refuse a form of a page of another site."""
     # Sign-in has no token yet: another site could sign a caller in with a key of its own.
     if is_of_another_site(request.scope, dict(request.scope["headers"])):
         raise Forbidden(
             "a form must be sent by a page of this service; a proxy must pass Host and "
             "X-Forwarded-Proto on."
         )
+
+
+async def read_form(request: Request) -> dict[str, str]:
+    """Return the fields of a form; of a field that is sent twice, the last counts."""
+    refuse_other_sites(request)
     content = await read_body(request.receive, _LONGEST_FORM, "form")
     try:
         found = parse_qs(content.decode(), keep_blank_values=True, max_num_fields=20)
@@ -316,25 +227,68 @@ async def read_form(request: Request) -> dict[str, str]:
     return {name: values[-1] for name, values in found.items()}
 
 
-def ruling_in(fields: Mapping[str, str], *, preview: bool = False) -> Ruling:
-    """Return the ruling that a form or an address describes: about a source, or one decision."""
-    verdict = fields.get("verdict", "void")
+_SELECTION = ("by", "key", "source", "search", "all", "file", "ruled", "since", "until")
+"""The fields that say which visits a preview or a form is about."""
+
+
+class Chosen(NamedTuple):
+    """The ruling that an address or a form describes."""
+
+    ruling: Ruling
+    what: str
+    """The visits that it is about, in words."""
+    is_one: bool
+    """Whether they are of one source, or have one label, so that a hold of them can stand."""
+
+
+async def ruling_in(
+    reading: CachedCalls,
+    caller: Caller,
+    fields: Mapping[str, str],
+    files: SentFiles,
+    *,
+    preview: bool = False,
+) -> Chosen:
+    """Return the ruling that a form or an address describes.
+
+    It is about a source, a unit or the value of a label (``by`` and ``key``); all of those that a
+    filter shows (``all``); what a file names; what a ruling of the past was about; or one decision.
+    """
+    verdict, name = fields.get("verdict", "void"), fields.get("name", "")
     if verdict not in _KINDS:
         raise InvalidParameter(f"verdict must be one of {', '.join(_KINDS)}; got {verdict[:40]!r}.")
-    selection: dict[str, Any] = {"sources": [fields.get("source", "")]}
+    by, key = fields.get("by") or "source", fields.get("key", fields.get("source", ""))
+    is_one = False
+    selection: dict[str, Any]
     if "decision" in fields:
-        selection = {"decisions": [_number(fields["decision"])]}
+        selection, what = {"decisions": [_number(fields["decision"])]}, "one decision"
+    elif fields.get("ruled"):
+        selection, what = {"ruled": _number(fields["ruled"])}, "what that action was about"
+    elif fields.get("file"):
+        sent = files.find(caller.tenant, fields["file"])
+        selection, what = selector_of(sent.by)(sent.names), f"{len(sent.names):,} of {sent.file}"
+    elif fields.get("all"):
+        found = await reading.call(caller, asked_groups(name, fields, most=_EVERY))
+        names = [each.name for each in found.groups if each.name is not None]
+        if not names:
+            raise InvalidParameter("there is nothing that the search finds; change it.")
+        selection, what = selector_of(by)(names), f"{len(names):,} {kinds_of(by)}"
+    else:
+        selection, what, is_one = selector_of(by)([key]), key, by != "unit"
+        if by.startswith("label:"):
+            selection = {"labels": {by.removeprefix("label:"): key}}
     if fields.get("standing"):
         selection["standing"] = verdict in ("hold", "release")
-    return _KINDS[verdict](
-        fields.get("name", ""),
-        since=_milliseconds("since", fields),
-        until=_milliseconds("until", fields),
+    ruling = _KINDS[verdict](
+        name,
+        since=milliseconds("since", fields),
+        until=milliseconds("until", fields),
         reason=fields.get("reason", "")[:1000],
         preview=preview,
         head=fields.get("head") or None,
         **selection,
     )
+    return Chosen(ruling, what, is_one)
 
 
 def _number(text: str) -> int:
@@ -345,23 +299,9 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _milliseconds(name: str, fields: Mapping[str, str]) -> int | None:
-    """Return a time that a field gives in UTC, in milliseconds since 1970."""
-    text = fields.get(name, "").strip()
-    if not text:
-        return None
-    try:
-        return round(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp() * 1000)
-    except ValueError:
-        raise InvalidParameter(
-            f"{name} must be a time in UTC, such as 2026-03-01T14:00; got {text[:40]!r}."
-        ) from None
-
-
 def preview_address(fields: Mapping[str, str], **other: str) -> str:
     """Return the address of a preview."""
-    names = ("name", "source", "verdict", "since", "until")
-    given = {name: fields[name] for name in names if fields.get(name)}
+    given = {name: fields[name] for name in ("name", *_SELECTION, "verdict") if fields.get(name)}
     return address("/preview", **{**given, **other})
 
 
@@ -378,10 +318,15 @@ def _side(title: str, view: ExperimentView | None, history: HistoryView | None) 
 
 
 async def preview_content(
-    reading: CachedCalls, caller: Caller, name: str, fields: Mapping[str, str]
+    reading: CachedCalls,
+    caller: Caller,
+    name: str,
+    fields: Mapping[str, str],
+    files: SentFiles,
 ) -> Content:
-    """Return the experiment as it is and as it would be after a ruling about a source."""
-    asked = ruling_in(fields, preview=True)
+    """Return the experiment as it is and as it would be after a ruling."""
+    chosen = await ruling_in(reading, caller, fields, files, preview=True)
+    asked = chosen.ruling
     answer = await reading.call(caller, asked)
     assert answer.before is not None
     sides = [
@@ -393,16 +338,21 @@ async def preview_content(
     for side, panel in zip(sides, panels, strict=True):
         axis = linear_axis(panel.y.label, low, high, side["chart"].text)
         side["chart"] = side["chart"]._replace(panel=panel._replace(y=axis))
-    verdict, source = fields.get("verdict", "void"), fields.get("source", "")
+    verdict = fields.get("verdict", "void")
+    given = {each: fields[each] for each in _SELECTION if fields.get(each)}
+    same = asked.sources[0] if asked.sources else None, asked.labels or {}
+    holds = [each for each in answer.before.holds if (each.source, each.labels) == same]
     html = render(
         "parts/preview.html",
-        fields={"name": name, "source": source, "verdict": verdict, "since": "", "until": ""}
-        | {key: fields[key] for key in ("since", "until") if key in fields},
-        others={each: preview_address(fields, verdict=each) for each in _KINDS},
+        fields={"name": name, "since": "", "until": "", **given, "verdict": verdict},
+        given={key: value for key, value in given.items() if key not in ("since", "until")},
+        others={each: preview_address({**fields, "verdict": each}) for each in _KINDS},
         answer=answer,
         sides=sides,
         has_range=asked.since is not None or asked.until is not None,
-        hold=next((h for h in answer.before.holds if h.source == source and not h.labels), None),
+        chosen=chosen,
+        sent=files.find(caller.tenant, fields["file"]) if fields.get("file") else None,
+        hold=holds[0] if holds and chosen.is_one else None,
     )
     return {"preview": html}
 
@@ -414,5 +364,5 @@ async def actions_content(
     before = _number(fields["before"]) if fields.get("before") else None
     found = await reading.call(caller, ListActions(name, before, _MOST_ACTIONS))
     older = found[-1].sequence if len(found) == _MOST_ACTIONS else None
-    values = {"name": name, "actions": found, "older": older, "newest": before is None}
-    return {"actions": render("parts/actions.html", **values)}
+    values = {"name": name, "caller": caller, "actions": found, "older": older}
+    return {"actions": render("parts/actions.html", **values, newest=before is None)}

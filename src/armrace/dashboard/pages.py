@@ -8,6 +8,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
+from anyio import to_thread
 from markupsafe import escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
@@ -20,8 +21,18 @@ from armrace.dashboard.contents import (
     preview_address,
     preview_content,
     read_form,
+    refuse_other_sites,
     ruling_in,
     sources_content,
+)
+from armrace.dashboard.desk import (
+    EXPORTS,
+    SentFiles,
+    afresh_content,
+    desk_content,
+    exported_groups,
+    group_content,
+    read_file_form,
 )
 from armrace.dashboard.rendering import FORM_TOKEN, STATIC_FILES, address, render, static_file
 from armrace.dashboard.sessions import COOKIE, LIFETIME, Sessions
@@ -59,6 +70,13 @@ def _live(make: Make) -> _MakePage:
     return lambda reading, caller, name, fields: make(reading, caller, name)
 
 
+async def _desk(
+    reading: CachedCalls, caller: Caller, name: str, fields: Mapping[str, str]
+) -> Content:
+    desk = await desk_content(reading, caller, name, fields)
+    return {**desk, **await sources_content(reading, caller, name)}
+
+
 class Dashboard:
     """The pages.
 
@@ -80,6 +98,7 @@ class Dashboard:
         self._seconds = seconds
         self._rest = rest
         self._note = note
+        self._files = SentFiles()
         self.sessions = Sessions(api.keyring)
 
     def routes(self) -> Sequence[BaseRoute]:
@@ -89,9 +108,13 @@ class Dashboard:
             Route("/live", self._stream("list", list_content)),
             Route("/experiment", self._page("experiment", "{name}", _live(experiment_content))),
             Route("/experiment/live", self._stream("experiment", experiment_content)),
-            Route("/sources", self._page("sources", "Sources of {name}", _live(sources_content))),
+            Route("/sources", self._page("sources", "Sources of {name}", _desk)),
+            Route("/sources.{kind}", self._guarded(self._export)),
+            Route("/group", self._page("group", "{key} in {name}", group_content)),
+            Route("/verdicts", self._guarded(self._take_file), methods=["POST"]),
+            Route("/afresh", self._page("afresh", "What has changed in {name}", afresh_content)),
             Route("/sources/live", self._stream("sources", sources_content)),
-            Route("/preview", self._page("preview", "{source} in {name}", preview_content)),
+            Route("/preview", self._page("preview", "{key} in {name}", self._preview)),
             Route("/actions", self._page("actions", "Actions on {name}", actions_content)),
             Route("/rule", self._guarded(self._rule), methods=["POST"]),
             Route("/start-afresh", self._guarded(self._start_afresh), methods=["POST"]),
@@ -178,12 +201,39 @@ class Dashboard:
     ) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             caller, fields = self._admitted(request), dict(request.query_params)
-            name, source = fields.get("name", ""), fields.get("source", "")
+            name, key = fields.get("name", ""), fields.get("key", fields.get("source", "visits"))
             parts = self._own_parts(request, await make(self._reading, caller, name, fields))
-            said = title.format(name=name, source=source)
+            said = title.format(name=name, key=key)
             return self._frame(request, template, said, caller, name=name, parts=parts)
 
         return self._guarded(handle)
+
+    async def _preview(
+        self, reading: CachedCalls, caller: Caller, name: str, fields: Mapping[str, str]
+    ) -> Content:
+        return await preview_content(reading, caller, name, fields, self._files)
+
+    async def _export(self, request: Request) -> Response:
+        """Send the groups that a page shows as a file."""
+        caller, fields = self._admitted(request), dict(request.query_params)
+        kind, name = request.path_params["kind"], fields.get("name", "")
+        if kind not in EXPORTS:
+            raise NotFound("there is nothing at this address.")
+        content = await exported_groups(self._reading, caller, name, fields, kind)
+        disposition = f'attachment; filename="groups.{kind}"'
+        headers = {**_HEADERS, "Content-Disposition": disposition}
+        return Response(content, media_type=EXPORTS[kind], headers=headers)
+
+    async def _take_file(self, request: Request) -> Response:
+        """Keep a file of verdicts, and lead to its preview."""
+        caller = self._admitted(request)
+        self._api.access.check_scope(caller, "admin", False)
+        refuse_other_sites(request)
+        form, name, content = await read_file_form(request)
+        self._check_token(request, form)
+        digest = await to_thread.run_sync(self._files.keep, caller.tenant, form, name, content)
+        given = {each: form[each] for each in ("name", "verdict") if form.get(each)}
+        return RedirectResponse(address("/preview", **given, file=digest), 303, headers=_HEADERS)
 
     async def _show_api(self, request: Request) -> Response:
         caller = self._caller_if_known(request)
@@ -256,7 +306,8 @@ class Dashboard:
     async def _rule(self, request: Request) -> Response:
         """Make the ruling that a form describes, and go back to a page that shows it."""
         caller, form = await self._form(request)
-        asked = ruling_in(form)
+        chosen = await ruling_in(self._reading, caller, form, self._files)
+        asked = chosen.ruling
         try:
             changed = (await self._api.call(caller, asked)).changed
         except Outdated as error:

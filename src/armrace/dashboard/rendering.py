@@ -70,6 +70,7 @@ def _environment() -> Environment:
         clock=_clock,
         duration=duration,
         clamp=_clamp,
+        label="label:{}".format,
     )
     environment.tests["finite"] = math.isfinite
     environment.globals.update(

@@ -20,7 +20,7 @@ from armrace.service.http.access import Api, Caller
 from armrace_client.operations import Operation
 
 T = TypeVar("T")
-_MOST_KEPT = 20
+_MOST_KEPT = 100
 """How many answers are kept that do not grow old."""
 
 _Key = tuple[str, Operation[Any]]

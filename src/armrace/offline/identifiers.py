@@ -5,9 +5,9 @@ A file is CSV, NDJSON or Parquet, or plain text with one identifier in each line
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import polars as pl
@@ -15,9 +15,32 @@ import polars as pl
 from armrace.errors import InvalidParameter
 from armrace.offline.readers import NamedColumns, listed_pieces, pieces_of
 from armrace.offline.rows import RowReport, checked_rows
+from armrace_client.operations import IDENTIFIERS, LABEL_BYTES
 
 _SEPARATORS = ",;\t|{"
 """What a line has that is more than an identifier."""
+
+
+_LABEL = "label:"
+_LONGEST = {kind[:-1]: (200, "characters") for kind in IDENTIFIERS} | {
+    "decision": (256, "characters")
+}
+"""How long an identifier may be."""
+
+
+def selector_of(by: str) -> Callable[[list[str]], dict[str, Any]]:
+    """Return what makes a selection of identifiers: the fields of a ruling.
+
+    Args:
+        by: what they are of: ``decision``, ``request``, ``unit``, ``source`` or ``label:NAME``.
+    """
+    label = by.removeprefix(_LABEL)
+    if by in _LONGEST:
+        return lambda names: {f"{by}s": names}
+    if label == by or not label:
+        kinds = ", ".join(_LONGEST)
+        raise InvalidParameter(f"by must be {kinds} or label:NAME; got {by!r:.100}.")
+    return lambda names: {"labels": {label: names}}
 
 
 class IdentifierColumns(NamedColumns, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -39,25 +62,20 @@ class IdentifierFile:
 
     Args:
         path: the file.
-        column: where the identifiers are.
+        by: what the identifiers are of, as :func:`selector_of` takes it.
+        column: where they are; by default the column called like what they are of. Without a column
+            the file may be plain text, whose first line is an identifier too, unless it is that
+            name.
         reasons: where the reasons are, if there are any.
-        longest: how long an identifier may be, in bytes or in characters.
-        listed: whether the file may be plain text: its first line is an identifier too then, unless
-            it is the name of the column.
     """
 
     def __init__(
-        self,
-        path: Path,
-        column: str,
-        reasons: str | None,
-        longest: tuple[int, str],
-        *,
-        listed: bool,
+        self, path: Path, by: str, column: str | None = None, reasons: str | None = None
     ) -> None:
-        self._path, self._longest = path, longest
-        self._columns = IdentifierColumns(identifier=column, reason=reasons)
-        self._is_list = listed and _is_list(path, column)
+        label = by.removeprefix(_LABEL)
+        self._path, self._longest = path, _LONGEST.get(by, (LABEL_BYTES, "bytes"))
+        self._columns = IdentifierColumns(identifier=column or label, reason=reasons)
+        self._is_list = column is None and reasons is None and _is_list(path, label)
         self.report = RowReport()
         for _ in self._frames(self.report):
             pass

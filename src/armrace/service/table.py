@@ -37,6 +37,8 @@ _DENSE = 8_000_000
 """Up to so many cells are counted in an array that has all of them."""
 _ERRORS = 2.0
 """Differences within four standard errors do not count, none of which exceeds 1 / (2 sqrt n)."""
+_HEAVY, _MOST_OUTLIERS = 0.02, 6
+"""What share of the rewards a group must have to distort the rest, and how many are looked for."""
 _VERDICTS = {"release": 1, "hold": 2, "retract": 3, "void": 4}
 
 Ints = npt.NDArray[np.int64]
@@ -292,23 +294,24 @@ class Cells(NamedTuple):
             counts = np.bincount(inverse, weights)
         return cls(present // width, present % width, counts.astype(np.float64))
 
-    def distances(self, totals: Floats, size: int) -> Floats:
+    def distances(self, size: int, width: int, outliers: Flags) -> Floats:
         """Return how far each group's shares by column are from those of the rest.
 
         It is the total variation distance, less what chance alone does: its mean is at most the
         sum of the roots of the shares over 2 sqrt(n), and it exceeds that by 2 / sqrt(n) with a
         probability of at most exp(-8).
         """
+        usual = ~outliers[self.groups]
+        totals = np.bincount(self.columns, self.counts * usual, minlength=width)
         own = np.bincount(self.groups, self.counts, minlength=size)
-        rest = float(totals.sum()) - own[self.groups]
+        rest = float(totals.sum()) - np.where(outliers, 0.0, own)
         with np.errstate(divide="ignore", invalid="ignore"):
-            shares = self.counts / own[self.groups]
-            usual = (totals[self.columns] - self.counts) / rest
-            excess = np.maximum(shares - np.where(rest > 0, usual, shares), 0.0)
-            roots = float(np.sqrt(totals / max(1.0, float(totals.sum()))).sum())
+            others = (totals[self.columns] - self.counts * usual) / rest[self.groups]
+            excess = np.maximum(self.counts / own[self.groups] - others, 0.0)
             far = np.bincount(self.groups, excess, minlength=size)
-            found: Floats = np.where(own > 0, far - (roots / 2 + _ERRORS) / np.sqrt(own), -1.0)
-        return found
+            roots = float(np.sqrt(totals / totals.sum()).sum())
+            found = far - (roots / 2 + _ERRORS) / np.sqrt(own)
+        return np.where((own > 0) & (rest > 0), np.nan_to_num(found, nan=-1.0), -1.0)
 
     def of(self, group: int, width: int) -> list[int]:
         """Return the counts of a group by column."""
@@ -367,7 +370,7 @@ class Figures:
         self.arm_totals = np.bincount(arms[has], minlength=width).astype(np.float64)
         self.shown_totals = np.bincount(arms[live], minlength=width).astype(np.float64)
         self.delay_totals = np.bincount(bins, minlength=DELAY_BINS).astype(np.float64)
-        self.differences = np.maximum(self._differences(size), 0.0)
+        self.differences = self._all_differences(size, width)
         self.difference = self.differences.max(axis=0, initial=0.0)
         counted = has & ~waits & (verdict != 3)
         missing = about.settings.missing_steps()
@@ -381,16 +384,33 @@ class Figures:
     def _count(self, groups: Ints, which: Flags) -> Ints:
         return np.bincount(groups[which], minlength=len(self.names))
 
-    def _differences(self, size: int) -> Floats:
-        """Return by how much each group differs, in each way, beyond what chance does."""
+    def _all_differences(self, size: int, width: int) -> Floats:
+        """Return by how much each group differs from the rest, which outliers are not part of.
+
+        Otherwise every honest source would differ from a rest that is mostly one forger's.
+        """
+        outliers = np.zeros(size, dtype=np.bool_)
+        heavy = self.rewarded >= _HEAVY * max(1, int(self.rewarded.sum()))
+        for _ in range(_MOST_OUTLIERS):
+            found = self._differences(size, width, outliers)
+            suspects = np.where(heavy & ~outliers, found.max(axis=0, initial=0.0), 0.0)
+            if not suspects.any() or not (heavy & ~outliers).sum() > 1:
+                break
+            outliers[suspects.argmax()] = True
+        return found
+
+    def _differences(self, size: int, width: int, outliers: Flags) -> Floats:
+        pairs = []
         with np.errstate(divide="ignore", invalid="ignore"):
-            pairs = []
             for part, whole in ((self.rewarded, self.visits), (self.sums, self.rewarded)):
-                rest = (part.sum() - part) / (whole.sum() - whole)
+                usual_part, usual_whole = (np.where(outliers, 0, each) for each in (part, whole))
+                rest = (usual_part.sum() - usual_part) / (usual_whole.sum() - usual_whole)
                 away = np.abs(part / whole - rest) - _ERRORS / np.sqrt(whole)
                 pairs.append(np.nan_to_num(away, nan=-1.0, posinf=-1.0, neginf=-1.0))
-        arms = self.arms.distances(self.arm_totals, size)
-        return np.stack([arms, self.delays.distances(self.delay_totals, size), *pairs])
+        arms = self.arms.distances(size, width, outliers)
+        delays = self.delays.distances(size, DELAY_BINS, outliers)
+        found: Floats = np.maximum(np.stack([arms, delays, *pairs]), 0.0)
+        return found
 
     @staticmethod
     def _moved(

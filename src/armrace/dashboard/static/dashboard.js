@@ -165,6 +165,7 @@ function wait() {
 
 if (main?.dataset.stream) follow(main.dataset.stream);
 if (main && "waits" in main.dataset) wait();
+if (document.querySelector("[data-again]")) setTimeout(() => location.reload(), 2 * RETRY);
 if (new URLSearchParams(location.search).has("seal")) {  // said once, and not after a reload
   const query = new URLSearchParams(location.search);
   for (const name of ["done", "changed", "seal"]) query.delete(name);

@@ -447,6 +447,12 @@ class ExperimentState:
         frozen.history = msgspec.structs.replace(self.history, points=[*self.history.points])
         return frozen
 
+    def started_afresh(self, horizon: int) -> ExperimentState:
+        """Return the experiment as it would be in a new generation, to be shown."""
+        fresh = self.frozen()
+        fresh._start_again(horizon)
+        return fresh
+
     # --- saving ---------------------------------------------------------------------------
 
     def save(self) -> bytes:

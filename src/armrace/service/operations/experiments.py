@@ -147,6 +147,8 @@ def start_afresh(work: Work, asked: operations.StartAfresh) -> Any:
         )
     before = work.experiment.generation.horizon
     horizon = before if asked.horizon is None else check_horizon(asked.horizon)
+    if asked.preview:
+        return view_of(work.settled().started_afresh(horizon), len(work.experiment.open))
     work.add(events.StartedAfresh(work.time, horizon, asked.reason, work.actor))
     return _described(work)
 

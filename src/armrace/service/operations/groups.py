@@ -88,7 +88,9 @@ def _found(figures: Figures, asked: ListGroups, hashed: bytes | None) -> np.ndar
     if not asked.search:
         return order
     text = asked.search.casefold()
-    if asked.by == "unit":  # of which the log has keyed hashes alone
+    if asked.whole and asked.by != "unit":
+        fits = [each == asked.search for each in figures.names]
+    elif asked.by == "unit":  # of which the log has keyed hashes alone
         whole = "" if hashed is None else hashed.hex()
         begins = text if len(text) >= _LEAST_PREFIX else whole
         fits = [(each or "").startswith((whole, begins)) for each in figures.names]

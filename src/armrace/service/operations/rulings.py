@@ -100,6 +100,7 @@ class _Selection:
         units, requests = (_hashes(each, begun.hashed) for each in (asked.units, asked.requests))
         self._decisions, self._units, self._requests = decisions, units, requests
         self._sources = None if asked.sources is None else set(asked.sources)
+        self._ruled = None if asked.ruled is None else _ruled(asked.ruled, session, log)
         self._labels = [
             (name, frozenset([value] if isinstance(value, str) else value))
             for name, value in (asked.labels or {}).items()
@@ -169,7 +170,8 @@ class _Selection:
     def _names_of(self, sequence: int, event: events.Decided) -> tuple[_Name, ...] | None:
         """Return what names a visit, of what its decision alone says; None if it is not meant."""
         names: tuple[_Name, ...] = ()
-        fits, since, until = True, self._asked.since, self._asked.until
+        fits = self._ruled is None or sequence in self._ruled
+        since, until = self._asked.since, self._asked.until
         lists: tuple[tuple[str, Mapping[Any, Any] | None, object], ...] = (
             ("decisions", self._decisions, sequence),
             ("units", self._units, event.unit),
@@ -203,6 +205,17 @@ class _Selection:
             names += ((name, value),)
             self._seen.add((name, value))
         return names
+
+
+def _ruled(sequence: int, session: Session, log: int) -> frozenset[int]:
+    """Return the visits that a ruling of the past was about."""
+    number = sequence if 0 < sequence < 2**63 else 0
+    with session.engine.store.transaction() as transaction:
+        for record in transaction.read_many(log, [number]):
+            event = events.decode(record.payload)
+            if isinstance(event, events.Ruled):
+                return frozenset(event.decisions)
+    raise InvalidParameter(f"ruled must be the record of a ruling; got {sequence}.")
 
 
 def _given(asked: Ruling) -> dict[_Name, None]:
@@ -266,7 +279,7 @@ def _check(asked: Ruling) -> None:
             check_number(name, time, _TIME, whole=True)
     # Without a name, labels would fit every visit.
     labels = asked.labels or None
-    given_any = (asked.decisions, asked.requests, asked.units, asked.sources, labels)
+    given_any = (asked.decisions, asked.requests, asked.units, asked.sources, labels, asked.ruled)
     if all(each is None for each in (*given_any, asked.since, asked.until)):
         raise InvalidParameter(
             "a selection must give decisions, requests, units, sources, labels or a time."
@@ -465,6 +478,7 @@ def _words(asked: Ruling) -> str:
     for name, value in (asked.labels or {}).items():
         said.append(f"{name}={value}" if isinstance(value, str) else f"{len(value)} of {name}")
     times = (("since", asked.since), ("until", asked.until))
+    said += [] if asked.ruled is None else [f"ruling {asked.ruled}"]
     said += [f"{word} {_moment(time)}" for word, time in times if time is not None]
     return "; ".join(said)[:500]
 
