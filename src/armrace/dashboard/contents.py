@@ -29,7 +29,7 @@ from armrace.dashboard.desk import (
 )
 from armrace.dashboard.rendering import address, render
 from armrace.dashboard.streaming import CachedCalls, Content
-from armrace.errors import InvalidParameter
+from armrace.errors import ArmraceError, InvalidParameter
 from armrace.offline.identifiers import selector_of
 from armrace.reports.charts import linear_axis
 from armrace.service.http.access import Caller, is_of_another_site
@@ -90,9 +90,12 @@ async def list_content(reading: CachedCalls, caller: Caller, name: str) -> Conte
 async def _why(reading: CachedCalls, caller: Caller, health: ExperimentHealth) -> Notice | None:
     """Return what an alarm has seen, and since when; looked for again at the next point alone."""
     version = health.alarms, len(health.times)
-    audit = await reading.unchanged(caller, RunAudit(health.name), version)
-    view = await reading.unchanged(caller, Describe(health.name), version)
-    history = await reading.unchanged(caller, ReadHistory(health.name), version)
+    try:
+        audit = await reading.unchanged(caller, RunAudit(health.name), version)
+        view = await reading.unchanged(caller, Describe(health.name), version)
+        history = await reading.unchanged(caller, ReadHistory(health.name), version)
+    except ArmraceError:  # deleted meanwhile, or its policy cannot be used here
+        return None
     return describe_alarms(msgspec.convert(audit["alarms"], list[Alarm]), view, history)
 
 
