@@ -18,6 +18,7 @@ from armrace import FIGURES, __version__
 from armrace.cli import (
     arena,
     catalogue,
+    citing,
     compare,
     import_log,
     logs,
@@ -134,6 +135,8 @@ _COMMANDS: dict[Callable[..., None], str | None] = {
     simulate.simulate: simulate.EPILOG,
     verify.verify: verify.EPILOG,
     reproduce.reproduce: reproduce.EPILOG,
+    citing.rerun: citing.RERUN_EPILOG,
+    citing.cite: citing.CITE_EPILOG,
     serve.serve: serve.EPILOG,
     stores.keys: stores.KEYS_EPILOG,
     stores.restore: stores.RESTORE_EPILOG,

@@ -35,6 +35,7 @@ from armrace.reports.checks import (
     verdict_cells,
     verification_plots,
 )
+from armrace.reports.citing import comparison_bibtex, comparison_latex, methods
 from armrace.reports.comparison import (
     comparison_plots,
     comparison_table,
@@ -54,6 +55,8 @@ from armrace.reports.studies import (
 from armrace.simulation import Comparison, Result
 from armrace.specification import display_name
 from armrace.verification import Verification
+
+__all__ = ["comparison_bibtex", "comparison_latex", "methods"]  # results call these
 
 _MOST_NAMED = 4
 """A title of more policies would not fit a line."""

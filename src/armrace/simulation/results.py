@@ -100,6 +100,31 @@ class Reported(Presentation):
 
         return plot(self._compared(), target, measure, overwrite=overwrite)
 
+    def to_latex(self, measure: str | None = None, label: str = "") -> str:
+        """Return a table for LaTeX with the package booktabs: means, intervals, 95th percentiles.
+
+        The policy with the least mean is bold, and so are those that cannot be told apart from it.
+
+        Args:
+            measure: a figure of the ledger; by default the comparison's own.
+            label: the label of the table, if it needs one.
+        """
+        from armrace.reports.exports import comparison_latex
+
+        return comparison_latex(self._compared(), measure, label)
+
+    def methods(self) -> str:
+        """Return a paragraph for LaTeX on what was run and how it is compared, with citations."""
+        from armrace.reports.exports import methods
+
+        return methods(self._compared())
+
+    def to_bibtex(self) -> str:
+        """Return BibTeX of the papers that the policies, the attack and the model are from."""
+        from armrace.reports.exports import comparison_bibtex
+
+        return comparison_bibtex(self._compared())
+
 
 class AuditSummary(NamedTuple):
     """How many replications raised each alarm, and how certificates compare with the truth."""
