@@ -80,7 +80,7 @@ def cite(names: Sequence[str]) -> str:
     members: list[type[Specification]] = []
     for name in names:
         catalogue = ADVERSARIES if name in ADVERSARIES and name not in POLICIES else POLICIES
-        members.append(catalogue.find(name))  # type: ignore[arg-type]
+        members.append(catalogue.find(name))
     return bibtex(entries_for(members))
 
 
