@@ -574,12 +574,14 @@ class Engine:
 
     def _save_snapshot(self, shard: Shard, transaction: Transaction, wanted: bool) -> None:
         experiment, last = shard.experiment, shard.experiment.head.sequence
-        # Open visits and arms make snapshots large, so many of them make snapshots rarer: what has
+        # Open visits and arms make snapshots large, so many of them make snapshots rarer: to save
         # 10,000 arms takes a tenth of a second, and nobody else is served meanwhile.
-        size = 2 * len(experiment.open) + 10 * len(experiment.arms)
-        is_due = last - shard.snapshot_at >= max(self.snapshot_step, size)
+        arms = len(experiment.arms)
+        has_many = arms > _MANY_ARMS
+        step = max(self.snapshot_step, 2 * len(experiment.open), 10 * arms * has_many)
+        is_due = last - shard.snapshot_at >= step
         # Saving waits for audits, which are short unless there are many arms.
-        waits = is_due and len(experiment.arms) > _MANY_ARMS and experiment.audits.is_busy
+        waits = is_due and has_many and experiment.audits.is_busy
         if last == shard.snapshot_at or not (wanted or (is_due and not waits)):
             return
         transaction.save_snapshot(shard.log, last, experiment.save())

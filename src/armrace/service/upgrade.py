@@ -2,8 +2,8 @@
 
 Records are read in order, verified by the chain of then, and sorted by experiment. A visit is known
 by the number of its record, so that numbers in rewards and rulings are replaced. Each event of the
-new log is applied to the experiment as it is written, because two things were not in the log: that
-a generation begins when a guessed horizon is reached, and which arm the base of a guard drew.
+new log is applied to the experiment as it is written, because one thing was not in the log: that a
+generation begins when a guessed horizon is reached.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ import msgspec
 from armrace.errors import DamagedFile, InvalidParameter, StoreFailed
 from armrace.files import atomic_path
 from armrace.files.private import check_private
-from armrace.kernels.generics import NO_ARM, Ticket
-from armrace.policies.guarded import Guarded
+from armrace.kernels.generics import Ticket
 from armrace.service.keyring import Keyring
 from armrace.service.loading import in_parts
 from armrace.service.log.chain import BEGINNING, Chain, Head, LogRecord, head_of
@@ -37,7 +36,8 @@ from armrace.service.work import Shard, Work
 from armrace_client.answers import ArmStatus, Verdict
 
 _PART = 5000
-_SQLITE_SCHEMAS, _POSTGRES_SCHEMAS = range(1, 4), range(1, 5)
+_SQLITE_SCHEMA, _POSTGRES_SCHEMA = 3, 4
+"""Those of version 0.2.0."""
 _MARK = struct.Struct("<8sQ16s")
 _MAGIC = b"armrace1"
 _READ = "SELECT sequence, payload, digest FROM {}records ORDER BY sequence"
@@ -131,9 +131,9 @@ def _sqlite(path: Path, restored: bool) -> Iterator[Read]:
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(kept))
         if connection.pragma("application_id") != APPLICATION:
             raise DamagedFile(f"{path} is a database, but not a store of armrace.")
-        if (version := connection.pragma("user_version")) not in _SQLITE_SCHEMAS:
+        if (version := connection.pragma("user_version")) != _SQLITE_SCHEMA:
             raise InvalidParameter(
-                f"{path} has the schema {version}; only earlier ones, 1 to 3, are upgraded."
+                f"{path} has the schema {version}; only that of version 0.2.0, 3, is upgraded."
             )
         if not restored:
             _check_mark(connection, path.with_name(path.name + "-mark"))
@@ -172,10 +172,10 @@ def _postgres(place: str) -> Iterator[Read]:
             connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             found = connection.execute("SELECT max(version) FROM armrace.version").fetchone()
             version = found[0] if found else None
-            if version not in _POSTGRES_SCHEMAS:
+            if version != _POSTGRES_SCHEMA:
                 raise InvalidParameter(
-                    f"the database has the schema {version}; only those of earlier versions, 1 to "
-                    "4, are upgraded."
+                    f"the database has the schema {version}; only that of version 0.2.0, 4, is "
+                    "upgraded."
                 )
 
             def read() -> Iterator[LogRecord]:
@@ -305,27 +305,9 @@ class _NewLog:
         if ticket is None:
             # Decisions of which the policy learned nothing: of a floor, or imported.
             by = "floor" if experiment.settings.floors else "editor"
-        elif isinstance(experiment.generation.learner.policy, Guarded):
-            ticket = _with_inner_arm(ticket, len(experiment.generation.places))
         what = (event.arm, ticket, event.taken, event.probability, event.shares)
         who = (shard.hashed(event.unit), shard.hashed(event.request))
         return events.Decided(event.time, *what, *who, by=by)
-
-
-_TURN = -(2**40)
-"""The phase of a ticket whose arm the guard chose, without its base."""
-
-
-def _with_inner_arm(ticket: Ticket, arms: int) -> Ticket:
-    """Return a drawn ticket of ``guarded`` with its inner arm.
-
-    It was kept in the phase at first: how many places after the played arm, in a circle, the arm
-    lies that the base drew, or a number that no stage has. Otherwise, drawn tickets have phase 0.
-    """
-    if ticket.phase == 0:
-        return ticket
-    inner = NO_ARM if ticket.phase == _TURN else (ticket.arm + ticket.phase) % arms
-    return ticket._replace(phase=0, inner_arm=inner)
 
 
 def upgrade_keys(old: Path, new: Path) -> None:

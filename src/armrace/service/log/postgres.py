@@ -207,7 +207,7 @@ class PostgresStore(Store):
                 )
             else:
                 version = found[0] if found else None
-                check_schema("the database", version, of_first_design=range(1, 5))
+                check_schema("the database", version, of_first_design=4)
 
     @contextmanager
     def transaction(

@@ -157,7 +157,7 @@ class SqliteStore(Store):
             execute("COMMIT")
         if pragma("application_id") != APPLICATION:
             raise DamagedFile(f"{self.path} is a database, but not a store of armrace.")
-        check_schema(self.name, pragma("user_version"), of_first_design=range(1, 4))
+        check_schema(self.name, pragma("user_version"), of_first_design=3)
 
     def _open_marks(self, secrets: Sequence[bytes]) -> None:
         """Open the mark beside the file, and refuse a store that does not reach it."""

@@ -354,9 +354,9 @@ def check_continues(head: Head, records: Sequence[LogRecord]) -> None:
             )
 
 
-def check_schema(store: str, version: int | None, of_first_design: range) -> None:
+def check_schema(store: str, version: int | None, of_first_design: int) -> None:
     """Refuse tables of another version; those of the first design have one log for all."""
-    if version in of_first_design:
+    if version == of_first_design:
         raise DamagedFile(
             f"{store} holds one log for all experiments, as earlier versions of armrace wrote it; "
             "armrace upgrade OLD NEW writes it into a new store."
