@@ -1,9 +1,11 @@
 """Experiments whose visitors differ: schemas, contexts of decisions, logs, rulings, refusals."""
 
+import json
 import math
 import struct
 
 import msgspec
+import polars
 import pytest
 
 from armrace.contexts import Schema
@@ -330,6 +332,20 @@ def test_a_leased_visit_without_its_features_is_refused(service):
     lease = service.lease("ads")
     (answer,) = service.report("ads", lease.lease, [LeasedVisit(0)])
     assert (answer.status, answer.detail) == ("invalid", "the context lacks the feature 'device'.")
+
+
+def test_exports_have_encoded_features_and_leaves(service, tmp_path):
+    make(service)
+    service.decide("ads", context={**visitor(1), "age": 90})
+    service.record("ads", "a", context=visitor(3))
+    first, second = service.rows("ads")
+    assert first.leaf == "device=android, age >= 50"
+    assert (first.features["age"], first.features["member"]) == (4096, -4096)
+    assert list(second.features) == list(FEATURES)
+    service.export("ads", tmp_path / "ads.parquet")
+    rows = polars.read_parquet(tmp_path / "ads.parquet").to_dicts()
+    assert [json.loads(row["features"]) for row in rows] == [first.features, second.features]
+    assert [row["leaf"] for row in rows] == [first.leaf, second.leaf]
 
 
 def test_a_schema_is_read_back_from_the_log(service):

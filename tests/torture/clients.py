@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from armrace_client.operations import (
     AddArm,
     Decide,
@@ -53,7 +55,8 @@ class Client:
         if self.left < 0:
             return
         name = rng.choice(["ads", "ads", "shop", "brief"])
-        who: Any = {"request": f"request {rng.getrandbits(60)}"}
+        number = rng.getrandbits(60)
+        who: Any = {"request": f"request {number}", **self.world.visitor(name, number)}
         who["unit"] = f"unit {rng.randrange(_UNITS)}" if rng.random() < 0.3 else None
         who["source"] = rng.choice([None, *_SOURCES])
         who["labels"] = rng.choice(_PLACES)
@@ -112,6 +115,9 @@ class Leaseholder:
                     labels=rng.choice(_PLACES),
                 )
                 for _ in range(rng.choice([1, 2, 4]))
+            ]
+            visits = [
+                replace(each, **world.visitor(lease.experiment, each.draw)) for each in visits
             ]
             report = Report(lease.experiment, lease.lease, visits)
             delay = rng.choice([10, 1000, 55_000, 62_000, 500_000, 700_000, 950_000])

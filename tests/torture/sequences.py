@@ -28,6 +28,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from msgspec.structs import replace
 
 from armrace.errors import NotRunning, Outdated
 from armrace.service import MemoryStore, Service, engine, work
@@ -41,6 +42,10 @@ from serving import Clock, is_replay
 from torture.campaign import MEMORY, Campaign
 
 WINDOW = 10
+FEATURES = {
+    "device": {"type": "category", "buckets": 3},
+    "age": {"type": "number", "low": 18, "high": 80},
+}
 ARMS = ["a", "b", "c"]
 POLICIES = {"ads": "ucb1", "shop": "optimistic-log-barrier"}
 NAMES = st.sampled_from([*POLICIES])
@@ -144,6 +149,15 @@ class Requests(RuleBasedStateMachine):
 
     decisions, leases = Bundle("decisions"), Bundle("leases")
     settle = "window"
+    policy: str | None = None
+    """The policy of all experiments, which then tell visitors apart."""
+
+    def seen(self, *about):
+        """Return the context of a visit, which depends on what is said of it."""
+        if self.policy is None:
+            return {}
+        number = sum(map(ord, repr(about)))
+        return {"context": {"device": f"device {number % 4}", "age": number % 90}}
 
     def __init__(self):
         super().__init__()
@@ -173,6 +187,8 @@ class Requests(RuleBasedStateMachine):
 
     def create(self, name):
         more = {"policy": POLICIES[name], "settle": self.settle, "quarantine": 0.5}
+        if self.policy is not None:
+            more |= {"policy": self.policy, "context": FEATURES, "leaves": {"device": True}}
         self.service.create(name, ARMS, 0, window=WINDOW, horizon=1000, seed=1, **more)
         self.models[name] = Model()
         self.latest.pop(name, None)
@@ -211,9 +227,9 @@ class Requests(RuleBasedStateMachine):
             act, arguments = self.service.record, (name, editor)
         if model.paused and known is None:
             with pytest.raises(NotRunning):
-                act(*arguments, **said)
+                act(*arguments, **said, **self.seen(request))
             return multiple()
-        made = act(*arguments, **said)
+        made = act(*arguments, **said, **self.seen(request))
         assert made.repeated == (known is not None)
         if known is not None:
             assert made.decision == known
@@ -265,6 +281,7 @@ class Requests(RuleBasedStateMachine):
     def report(self, lease, visits):
         given, model = lease
         now = 0 if model.deleted else self.now("shop")
+        visits = [replace(each, **self.seen(each.draw)) for each in visits]
         answers = self.service.report("shop", given.lease, visits)
         new = []
         for visit, answer in zip(visits, answers, strict=True):
@@ -468,7 +485,13 @@ def _kinds(base: type[Requests]) -> list[type[Requests]]:
     ]
 
 
-FILES = [*_kinds(Requests), *_kinds(SqliteRequests)]
+class RequestsInContexts(Requests):
+    """From visitors who differ."""
+
+    policy = "leaf-barrier"
+
+
+FILES = [*_kinds(Requests), RequestsInContexts, *_kinds(SqliteRequests)]
 DATABASES = _kinds(PostgresRequests)
 
 BUDGET = settings(

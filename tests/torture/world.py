@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from armrace import policies
 from armrace.errors import ArmraceError, DamagedFile, Overloaded, StoreFailed
 from armrace.policies import RECOMMENDED
 from armrace.service import MemoryStore, Service, engine, keyring, loading
@@ -19,6 +20,7 @@ from armrace.service.model import experiment as experiments
 from armrace.service.model.events import verdicts_in
 from armrace.service.model.experiment import ExperimentState
 from armrace.service.operations import deciding
+from armrace.service.operations import experiments as creating
 from armrace.service.work import Principal
 from armrace_client.operations import Create, Operation
 from torture.clients import Administrator, Client, Leaseholder
@@ -30,6 +32,11 @@ ARMS = ["a", "b", "c"]
 FIRST_HORIZON = 8
 """The first guess of an unknown horizon, in place of 10,000."""
 POLICIES = ["ucb1", RECOMMENDED, RECOMMENDED, "sharp-race"]
+CONTEXTUAL = [name for name, policy in policies.POLICIES.items() if policy.takes_contexts]
+FEATURES = {
+    "device": {"type": "category", "buckets": 3},
+    "age": {"type": "number", "low": 18, "high": 80},
+}
 LASTING, BRIEF = ["ads", "shop"], "brief"
 """Experiments that stay, and one that is deleted and created again."""
 _LONGEST = 100_000_000
@@ -78,6 +85,10 @@ class Kinds:
         self.snapshot_step = rng.choice([6, 25, 1000])
         self.worth_saving = rng.choice([1, 10, 1000])
         self.most_loaded = rng.choice([1, 2, 1000])
+        if rng.random() < 0.25:  # last, so that the others stay as they were
+            for settings in self.settings.values():
+                settings |= {"policy": rng.choice(CONTEXTUAL), "context": FEATURES}
+                settings["leaves"] = {"device": True}
 
 
 def _settings(rng: Random) -> dict[str, Any]:
@@ -268,6 +279,12 @@ class World:
         more = self.kinds.settings[name]
         return Create(name, ARMS, window=WINDOW_SECONDS, quarantine=0.5, **more)
 
+    def visitor(self, name: str, number: int) -> dict[str, Any]:
+        """Return the context of a visit of a number, if the experiment takes one."""
+        if "context" not in self.kinds.settings[name]:
+            return {}
+        return {"context": {"device": f"device {number % 5}", "age": number % 90}}
+
     def make_service(self, owner: object, clock: Callable[[], int]) -> Service:
         """Return a service as a process begins with."""
         self.scheduler.owner = owner
@@ -299,6 +316,7 @@ class World:
                 (engine, "_CATCH_UP", kinds.catch_up),
                 (engine, "_WORTH_SAVING", kinds.worth_saving),
                 (deciding, "secrets", chance),
+                (creating, "secrets", chance),
                 (keyring, "secrets", chance),
             ):
                 stack.enter_context(patch.object(module, name, stand_in))

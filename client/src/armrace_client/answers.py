@@ -488,3 +488,8 @@ class DecisionRow(msgspec.Struct):
     """Whether the reward counts; ``None`` if there is none."""
     void: bool = False
     """Whether the visit counts as never made."""
+    leaf: str | None = None
+    """The segment of the visitor, if the experiment has some."""
+    features: dict[str, int] = msgspec.field(default_factory=dict)
+    """The encoded features of the visitor: numbers and booleans from -4096 to 4096, categories by
+    the place of their value or their bucket, and -32768 for one that is missing."""

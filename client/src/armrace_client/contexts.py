@@ -288,6 +288,15 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return bisect.bisect_right(cuts, float(value))  # type: ignore[arg-type]
         return int(code == GRID)
 
+    def numbers(self, features: bytes) -> dict[str, int]:
+        """The number of each feature of a code.
+
+        Args:
+            features: the features of a :class:`Code`.
+        """
+        codes = struct.unpack(f"<{len(self.features)}h", features)
+        return dict(zip(self.features, codes, strict=True))
+
     def coordinate_names(self) -> list[str]:
         """What each coordinate of a vector stands for, such as ``device=ios``."""
         names = ["1"]

@@ -173,7 +173,7 @@ def make_settings(create: Create, seed: int, feature_key: bytes = b"") -> Settin
         most_open=int(create.most_open),
         seed=check_seed(seed),
         schema=_schema(create),
-        feature_key=b"" if create.context is None else feature_key,
+        feature_key=feature_key,
     )
     try:
         settings.missing_steps()

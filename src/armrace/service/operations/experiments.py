@@ -54,7 +54,8 @@ def create(session: Session, asked: operations.Create) -> ExperimentView:
     """Create an experiment, unless there is one of this name with the same settings."""
     check_name(asked.name)
     seed = secrets.randbits(63) if asked.seed is None else asked.seed
-    settings = make_settings(asked, seed, secrets.token_bytes(16))
+    key = b"" if asked.context is None else secrets.token_bytes(16)
+    settings = make_settings(asked, seed, key)
     if begin_log(session, asked.name, settings) is None:
         session.call(asked.name, lambda found: _check_same(found, asked, settings))
     view: ExperimentView = session.call(asked.name, lambda work: view_of(work.settled()))

@@ -66,18 +66,19 @@ def _write_parquet(parts: Iterable[list[DecisionRow]], path: Path) -> None:
     """Write lines first, which Polars converts beside the interpreter and not in it."""
     import polars
 
-    # Labels as JSON: a column of Parquet has one type, and labels have names of their own.
+    # Labels and features as JSON: a column of Parquet has one type, and these have any names.
     columns = {field.name: field.type for field in msgspec.structs.fields(DecisionRow)}
-    schema = polars.Schema({**columns, "by": str, "labels": str})
+    schema = polars.Schema({**columns, "by": str, "labels": str, "features": str})
     # Beside the target, where there is room for it: the usual place may be memory.
     with TemporaryDirectory(dir=path.parent) as folder:
         lines = Path(folder) / "rows.ndjson"
-        _write_lines(([_with_labels_as_text(row) for row in part] for part in parts), lines)
+        _write_lines(([_with_names_as_text(row) for row in part] for part in parts), lines)
         polars.scan_ndjson(lines, schema=schema).sink_parquet(path)
 
 
-def _with_labels_as_text(row: DecisionRow) -> DecisionRow:
-    return msgspec.structs.replace(row, labels=_json.encode(row.labels).decode())
+def _with_names_as_text(row: DecisionRow) -> DecisionRow:
+    labels, features = (_json.encode(each).decode() for each in (row.labels, row.features))
+    return msgspec.structs.replace(row, labels=labels, features=features)
 
 
 _backing_up = threading.Lock()
@@ -237,15 +238,16 @@ def export_rows(session: Session, name: str) -> Iterator[answers.DecisionRow]:
 def _export_of(session: Session, name: str) -> tuple[int, _Export]:
     log = session.log_of(name)
     reader = session.engine.reader(log)
-    arms, settings, end = session.call(
+    about = session.call(
         log,
         lambda work: (
             [*work.experiment.arms],
             work.experiment.settings,
             work.flush().head(log).sequence,
+            work.experiment.leaf_names,
         ),
     )
-    return log, _Export(reader, arms, settings, end)
+    return log, _Export(reader, *about)
 
 
 def _note_export(session: Session, log: int, end: int) -> None:
@@ -259,6 +261,7 @@ class _Export(NamedTuple):
     arms: list[str]
     settings: Settings
     end: int
+    leaves: list[str]
 
     def rows(self) -> Iterator[DecisionRow]:
         """Yield all visits in their order, with their rewards.
@@ -295,9 +298,14 @@ class _Export(NamedTuple):
     def _row(self, sequence: int, event: events.Decided) -> DecisionRow:
         unit, request = (None if e is None else e.hex() for e in (event.unit, event.request))
         who = (unit, request, event.source, event.labels or {})
-        return DecisionRow(
+        row = DecisionRow(
             sequence, event.time, self.arms[event.arm], event.probability, event.by, *who
         )
+        schema = self.settings.schema
+        if schema is not None and isinstance(event, events.DecidedIn):
+            row.features = schema.numbers(event.code.features)
+            row.leaf = self.leaves[event.code.leaf]
+        return row
 
 
 def _reward(row: answers.DecisionRow, event: events.Rewarded, value: float) -> None:
