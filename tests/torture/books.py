@@ -26,7 +26,9 @@ from torture.world import Commit
     AFRESH,
     _LEASED,
     _DELETED,
-) = range(13)
+    _DECIDED_IN,
+) = range(14)
+_DECISIONS = (_DECIDED, _DECIDED_IN)
 _VERDICTS = {Retract: "retract", Void: "void", Hold: "hold", Release: "release"}
 _UNIT = 2**32
 
@@ -57,6 +59,13 @@ class Made(NamedTuple):
     by: str
     lease: int
     draw: int
+    code: tuple[bytes, int] | None = None
+    """The features of the visitor, and the leaf."""
+
+    @property
+    def leaf(self) -> int:
+        """The leaf of the visitor."""
+        return 0 if self.code is None else self.code[1]
 
 
 class Earned(NamedTuple):
@@ -91,12 +100,17 @@ class Granted(NamedTuple):
     expires: int
     actor: Any
 
-    def arm(self, stream: int, number: int) -> int:
+    def weights_in(self, leaf: int, leaves: int) -> list[int]:
+        """Return the weights of a leaf."""
+        width = len(self.weights) // leaves
+        return self.weights[leaf * width :][:width]
+
+    def arm(self, stream: int, number: int, weights: list[int]) -> int:
         """Return the arm of a draw, from its definition."""
         block = struct.pack("<QQ", stream, number // 16)
         words = struct.unpack("<16I", hashlib.sha512(self.seed + block).digest())
         left = words[number % 16]
-        for arm, weight in enumerate(self.weights):
+        for arm, weight in enumerate(weights):
             if left < weight:
                 return arm
             left -= weight
@@ -158,12 +172,15 @@ class Log:
         self.settings = event[4]
         self.window = round(1000 * self.settings["window"])
         self.arms: list[str] = list(self.settings["arms"])
+        # One feature makes leaves: a category, whose buckets they are.
+        schema = self.settings.get("schema")
+        self.leaves = schema["features"]["device"]["buckets"] if schema else 1
         self._statuses = [(0, dict.fromkeys(self.arms, "active"))]
         self._phases = [(0, "running")]
 
     def _read(self, place: int, event: list[Any]) -> None:
         kind, *rest = event
-        if kind == _DECIDED:
+        if kind in _DECISIONS:
             self._add_decision(place, Made(*rest))
         elif kind == _REWARDED:
             self._add_reward(place, Earned(*rest))
@@ -200,12 +217,16 @@ class Log:
     # --- decisions and leases -------------------------------------------------------------
 
     def _add_lease(self, place: int, granted: Granted) -> None:
-        require(sum(granted.weights) == _UNIT, f"lease {place}: weights do not add up")
-        floors, now = self._floors(), self._statuses[-1][1]
-        for arm, weight in zip(self.arms, granted.weights, strict=True):
-            right = weight >= floors.get(arm, 0) * _UNIT - 1 if now[arm] == "active" else not weight
-            require(right, f"lease {place}: the weight of {arm} is wrong")
+        for leaf in range(self.leaves):
+            self._check_weights(f"lease {place}", granted.weights_in(leaf, self.leaves))
         self.leases[place] = granted
+
+    def _check_weights(self, words: str, weights: list[int]) -> None:
+        require(sum(weights) == _UNIT, f"{words}: weights do not add up")
+        floors, now = self._floors(), self._statuses[-1][1]
+        for arm, weight in zip(self.arms, weights, strict=True):
+            right = weight >= floors.get(arm, 0) * _UNIT - 1 if now[arm] == "active" else not weight
+            require(right, f"{words}: the weight of {arm} is wrong")
 
     def _add_decision(self, place: int, made: Made) -> None:
         words = f"decision {place}"
@@ -226,8 +247,10 @@ class Log:
         require((made.lease, made.draw) not in self.drawn, f"{words} counts a draw again")
         require(made.draw < lease.visits, f"{words} is beyond its lease")
         require(made.time < lease.expires, f"{words} came after its lease")
-        require(made.arm == lease.arm(made.lease, made.draw), f"{words}: the edge chose its arm")
-        require(made.probability == lease.weights[made.arm] / _UNIT, f"{words} has other odds")
+        weights = lease.weights_in(made.leaf, self.leaves)
+        arm = lease.arm(made.lease, made.draw, weights)
+        require(made.arm == arm, f"{words}: the edge chose its arm")
+        require(made.probability == weights[made.arm] / _UNIT, f"{words} has other odds")
         self.drawn[made.lease, made.draw] = place
 
     def _check_open_ones(self, words: str, made: Made) -> None:
@@ -314,7 +337,7 @@ class Log:
     def is_of_void(self, place: int) -> bool:
         """Whether a record is about a decision that counts as never made, in the end."""
         event = self.events[place - 1]
-        if event[0] == _DECIDED:
+        if event[0] in _DECISIONS:
             return self.is_void(place)
         return event[0] in (_REWARDED, _CONTRADICTED) and self.is_void(event[2])
 
@@ -382,7 +405,7 @@ class Log:
 
     def is_changed(self, begin: int, end: int) -> bool:
         """Whether somebody did something, beside visits, between ``begin`` and ``end`` records."""
-        plain = (_DECIDED, _REWARDED, _TICKED, _CONTRADICTED, _LEASED)
+        plain = (*_DECISIONS, _REWARDED, _TICKED, _CONTRADICTED, _LEASED)
         return any(event[0] not in plain for event in self.events[begin:end])
 
     def phases(self, begin: int, end: int) -> set[str]:

@@ -1,13 +1,15 @@
 """What the learner must have learned, worked out from the log by the checker."""
 
-from armrace.kernels.generics import Ticket
+from armrace.contexts import Schema
+from armrace.kernels.generics import NO_FEATURES, Context, Ticket
 from armrace.learner import Decision as LearnersDecision
 from armrace.learner import Learner
 from torture.books import AFRESH, ARM_ADDED, ARM_CHANGED, Log
 from torture.world import FIRST_HORIZON
 
 _SEED_STEP = 1_000_003
-_TAKES_AND_LOSES_ARMS = {"ucb1": True, "optimistic-log-barrier": True, "sharp-race": False}
+_KEEPS_ARMS = {"sharp-race", "leaf-barrier", "leaf-thompson", "expert-barrier"}
+"""Policies that cannot lose an arm while they run, or are not told; the first takes none either."""
 
 
 class _Course:
@@ -16,6 +18,8 @@ class _Course:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._policy = log.settings["policy"]
+        schema = log.settings.get("schema")
+        self._schema = schema and Schema.declare(**schema)
         self.number = -1
         self.arms = len(log.settings["arms"])
         self.waiting: dict[int, tuple[int, LearnersDecision | None]] = {}
@@ -27,7 +31,8 @@ class _Course:
         log, places = self._log, self._unretired(end)
         self.number += 1
         seed = (log.settings["seed"] + _SEED_STEP * self.number) % 2**63
-        self.learner = Learner(self._policy, places, horizon, seed, log=False)
+        shape = self._schema.shape if self._schema else NO_FEATURES
+        self.learner = Learner(self._policy, places, horizon, seed, log=False, shape=shape)
         for place in places:
             if log.status_at(end, log.arms[place]) == "paused":
                 self.learner.pause_arm(place)
@@ -43,12 +48,17 @@ class _Course:
             generation, made = self.waiting.pop(place)
             if made is None or generation != self.number:
                 continue
+            visitor = self._visitor(place)
             if log.counts(place):
-                self.learner.learn(made, log.rewarded[place][1].steps / 2**20)
+                self.learner.learn(made, log.rewarded[place][1].steps / 2**20, visitor)
             elif missing == "drop":
                 self.learner.drop(made)
             else:
-                self.learner.learn(made, missing)
+                self.learner.learn(made, missing, visitor)
+
+    def _visitor(self, place: int) -> Context | None:
+        code = self._log.decided[place].code
+        return code and Context(self._schema.vector(code[0]), code[1])
 
     def decide(self, place: int) -> None:
         """Count a decision, unless it was voided."""
@@ -57,20 +67,21 @@ class _Course:
             return
         made = None
         if event.ticket is not None:
-            made = self.learner.recount(Ticket(*event.ticket), not event.lease)
+            ticket = Ticket(*event.ticket)
+            made = self.learner.recount(ticket, not event.lease, self._visitor(place))
         self.waiting[place] = self.number, made
 
     def add_arm(self, end: int) -> None:
         """Take on an arm, or begin again if the policy cannot."""
         self.arms += 1
-        if _TAKES_AND_LOSES_ARMS[self._policy["name"]]:
+        if self._policy["name"] != "sharp-race":
             self.learner.add_arm(self.arms - 1)
         else:
             self.begin(self.learner.horizon, end)
 
     def change_arm(self, arm: int, status: str, end: int) -> None:
         """Tell the learner of an arm that goes or comes back, or begin again without it."""
-        if not _TAKES_AND_LOSES_ARMS[self._policy["name"]]:
+        if self._policy["name"] in _KEEPS_ARMS:
             if status == "retired" and len(self._unretired(end)) > 1:
                 self.begin(self.learner.horizon, end)
         elif arm in self.learner.arms:  # else it was retired before this generation
@@ -81,7 +92,8 @@ class _Course:
         if decision in self.waiting and self._log.counts(decision):
             generation, made = self.waiting[decision]
             if made is not None and generation == self.number:
-                self.learner.learn(made, self._log.rewarded[decision][1].steps / 2**20)
+                paid = self._log.rewarded[decision][1].steps / 2**20
+                self.learner.learn(made, paid, self._visitor(decision))
             self.waiting[decision] = generation, None
 
 
