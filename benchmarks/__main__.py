@@ -11,6 +11,7 @@ from rich.console import Console
 
 from benchmarks.agreement import Agreement
 from benchmarks.catalogue import all_policies
+from benchmarks.contexts import contextual
 from benchmarks.figures import Figure
 from benchmarks.footprint import memory, start_up
 from benchmarks.libraries import against_peers
@@ -68,6 +69,7 @@ def _measure(quick: bool, peers: bool) -> Iterator[Figure | Agreement]:
     else:
         yield from against_c(effort)
         yield from under_attack(effort)
+        yield from contextual(effort)
         if not quick:
             yield from all_policies(_CATALOGUE)
     yield searched(effort)

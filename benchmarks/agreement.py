@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from benchmarks.problem import Problem, Run
 
-__all__ = ["LIMIT", "Agreement", "compare_runs", "pool"]
+__all__ = ["LIMIT", "Agreement", "Averages", "compare_runs", "pool"]
 
 LIMIT = 5.0
 """Largest difference that passes, in standard errors; by chance, less than 1 in 100 suites."""
@@ -37,13 +37,20 @@ class Agreement(NamedTuple):
         return self.largest <= LIMIT
 
 
+class Averages(NamedTuple):
+    """What arms pay on average over visitors who differ, in place of a problem without them."""
+
+    best: float
+    means: list[float]
+
+
 def pool(runs: Sequence[Run]) -> Counts:
     """The pulls of all replications of several runs."""
     return np.concatenate([run.pulls for run in runs])
 
 
 def compare_runs(
-    name: str, problem: Problem, horizon: int, ours: Counts, theirs: Counts
+    name: str, problem: Problem | Averages, horizon: int, ours: Counts, theirs: Counts
 ) -> Agreement:
     """Compare pulls, a row a replication, of armrace and another program."""
     for pulls in (ours, theirs):

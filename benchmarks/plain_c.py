@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.problem import BUILD, Problem, Run
+from benchmarks.problem import BUILD, Run
 
 __all__ = ["COMMAND", "compile_program", "compiler", "run_program"]
 
@@ -35,9 +36,11 @@ def compile_program(name: str) -> Path:
     return program
 
 
-def run_program(program: Path, problem: Problem, horizon: int, replications: int, seed: int) -> Run:
-    """Some replications; the program times its own loop."""
-    words = [horizon, replications, seed, problem.best, problem.others]
+def run_program(
+    program: Path, problem: Sequence[object], horizon: int, replications: int, seed: int
+) -> Run:
+    """Some replications; the program times its own loop. What a problem holds ends the command."""
+    words = [horizon, replications, seed, *problem]
     finished = subprocess.run(
         [str(program), *map(str, words)], check=True, capture_output=True, text=True
     )

@@ -30,12 +30,13 @@ def test_quick_form_runs_and_its_checks_of_agreement_pass(tmp_path: Path) -> Non
     finished = python("-m", "benchmarks", "--quick", "--json", str(written), cwd=ROOT)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     content = json.loads(written.read_text())
+    from benchmarks.contexts import PROGRAMS
     from benchmarks.speed import MATCHES
 
-    assert len(content["agreements"]) == 2 * len(MATCHES)
+    assert len(content["agreements"]) == 2 * len(MATCHES) + len(PROGRAMS)
     assert all(agreement["holds"] for agreement in content["agreements"])
     names = {figure["name"] for figure in content["figures"]}
-    assert {*(match.name for match in MATCHES), "peak memory, T = 10^7"} <= names
+    assert {*(match.name for match in MATCHES), *PROGRAMS, "peak memory, T = 10^7"} <= names
     assert all(figure["value"] > 0 for figure in content["figures"])
 
 
