@@ -156,6 +156,10 @@ def test_what_cannot_be_suggested_is_refused() -> None:
         suggest_schema(table, ROLES)
     with pytest.raises(UnknownName, match="no column 'devise' for the feature devise; did you"):
         suggest_schema(make_table(), ROLES, features=["devise"])
+    with pytest.raises(InvalidParameter, match="horizon must be"):
+        suggest_schema(make_table(), ROLES, horizon=0)
+    with pytest.raises(InvalidParameter, match="features must name at least one column"):
+        suggest_schema(make_table(), ROLES, features=[])
     with pytest.raises(InvalidParameter, match="the log has no features"):
         choose_leaves(open_log(table, ROLES), 100)
 

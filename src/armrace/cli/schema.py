@@ -66,7 +66,7 @@ def schema(
     found = suggest_schema(
         log,
         **columns.arguments(),
-        features=None if features is None else split(features),
+        features=None if features is None else [name for name in split(features) if name],
         horizon=None if horizon is None else whole("horizon", horizon),
     )
     outputs.write(found.to_builtins, lambda: typer.echo(found.to_toml(), nl=False))

@@ -335,9 +335,11 @@ def print_replay(found: Replay) -> None:
     )
     for each in found.policies:
         console.print(each.words, markup=False)
-    for each in found.policies:
-        if len(each.leaves) > 1:
-            _print_leaves(each)
+    segmented = [each for each in found.policies if len(each.leaves) > 1]
+    if segmented:
+        console.print()
+    for each in segmented:
+        _print_leaves(each)
 
 
 def _print_leaves(each: PolicyReplay) -> None:
@@ -351,7 +353,7 @@ def _print_leaves(each: PolicyReplay) -> None:
             escape(leaf.leaf), count(leaf.rows), figure(leaf.logged_mean),
             count(round(leaf.rounds)), f"{figure(leaf.effective_rows)}{mark}", escape(favourite),
         )  # fmt: skip
-    typer.echo(f"\n{each.title}, by segment:")
+    typer.echo(f"{each.title}, by segment:")
     print_tables(table)
     left = len(each.leaves) - len(shown)
     if left:

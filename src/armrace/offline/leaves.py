@@ -15,8 +15,10 @@ import numpy.typing as npt
 from armrace.contexts import GRID, LEAST_ROUNDS, MISSING, Category, Number, Schema
 from armrace.errors import InvalidParameter
 from armrace.formatting import count, figure, span
+from armrace.limits import Limits
 from armrace.offline.log import Log, LogRows
 from armrace.offline.results import LEAST_ROWS
+from armrace.specification import MAXIMAL_HORIZON
 from armrace.statistics.bounded_means import bernstein_interval
 from armrace.statistics.proportions import Interval
 
@@ -27,6 +29,7 @@ Cuts = bool | tuple[float, ...]
 _MOST_ROWS = 1_000_000
 _QUANTILES = ((0.5,), (1 / 3, 2 / 3))
 """Where numbers may be cut."""
+HORIZON = Limits("decisions that leaves must carry", 1, MAXIMAL_HORIZON)
 _CHANCE = 0.05
 """The probability with which chance may bring in a feature, over all that are tried."""
 _SMALL = 0.01

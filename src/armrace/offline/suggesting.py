@@ -22,7 +22,8 @@ from armrace.contexts import (
     Schema,
 )
 from armrace.errors import InvalidParameter
-from armrace.offline.leaves import Leaves, choose_leaves
+from armrace.limits import check_number
+from armrace.offline.leaves import HORIZON, Leaves, choose_leaves
 from armrace.offline.log import open_log
 from armrace.offline.readers import EVERY, FEATURE, Columns, make_columns, pieces_of
 from armrace.offline.rows import are_missing, is_structured, read_names, read_numbers
@@ -93,6 +94,10 @@ def suggest_schema(
         horizon: the decisions that leaves must carry; by default as many as the log has rows.
         given: single columns by role.
     """
+    if horizon is not None:
+        check_number("horizon", horizon, HORIZON, whole=True)
+    if features is not None and not features:
+        raise InvalidParameter("features must name at least one column; got none.")
     chosen = make_columns(columns, **given)
     wanted = EVERY if features is None else tuple(features)
     frame = _sample(log, msgspec.structs.replace(chosen, features=wanted))
