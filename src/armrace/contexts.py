@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -63,6 +64,7 @@ __all__ = [
     "Number",
     "Schema",
     "UnknownFeature",
+    "plain_schema",
     "read_schema",
 ]
 
@@ -125,11 +127,25 @@ class Schema(armrace_client.contexts.Schema, frozen=True, forbid_unknown_fields=
         return scaled
 
 
+_PARTS = {"context": "features", "leaves": "leaves", "missing_feature": "missing"}
+"""The parts of a schema in files, where they are called as the service calls them."""
+
+
+def plain_schema(schema: Schema) -> dict[str, Any]:
+    """Return a schema as plain data, with which experiments of the service can be created.
+
+    Args:
+        schema: the schema.
+    """
+    return {name: msgspec.to_builtins(getattr(schema, part)) for name, part in _PARTS.items()}
+
+
 def read_schema(given: Schema | Mapping[str, Any] | Path | str | None) -> Schema | None:
     """Read a schema: plain data of one, or a file of JSON or TOML; ``None`` for none.
 
     Args:
-        given: the schema, ``{"features": ..., "leaves": ..., "missing": ...}``, or the file of it.
+        given: the schema, ``{"context": ..., "leaves": ..., "missing_feature": ...}`` as for a new
+            experiment of the service, or the file of it.
     """
     if given is None or isinstance(given, Schema):
         return given
@@ -138,9 +154,11 @@ def read_schema(given: Schema | Mapping[str, Any] | Path | str | None) -> Schema
     elif not isinstance(given, Mapping):
         raise InvalidParameter(f"schema must be a file or plain data; got {type(given).__name__}.")
     for name in given:
-        if name not in Schema.__struct_fields__:
-            raise UnknownName.among("part of a schema", str(name), Schema.__struct_fields__)
-    return Schema.declare(**{"features": {}, **given})
+        if name not in _PARTS:
+            raise UnknownName.among("part of a schema", str(name), _PARTS)
+    if not given.get("context"):
+        raise InvalidParameter("a schema must declare at least one feature, in its context.")
+    return Schema.declare(**{_PARTS[name]: part for name, part in given.items()})
 
 
 def _read_file(path: Path) -> Mapping[str, Any]:

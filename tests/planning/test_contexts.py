@@ -87,7 +87,7 @@ def test_contexts_that_do_not_pay_are_left_out(untold: Log) -> None:
 def test_a_plan_of_a_log_with_a_schema_says_whether_contexts_pay(tmp_path, capsys) -> None:
     place, schema = tmp_path / "visits.csv", tmp_path / "schema.json"
     make_visits(3000, seed=1).write_csv(place)
-    schema.write_text(json.dumps({"features": FEATURES}))
+    schema.write_text(json.dumps({"context": FEATURES}))
     words = ["plan", "--log", str(place), "--arm", "arm", "--reward", "reward", "--propensity"]
     words += ["propensity", "--schema", str(schema), "--policies", "ucb1", "--attacks", "zero-best"]
     words += ["--traffic", "3000", "--days", "1", "--replications", "2", "--gap", "0.001"]

@@ -161,17 +161,17 @@ def test_rows_are_refused_by_feature_and_reason(tmp_path) -> None:
         "the feature member is not true or false": [6],
         "the feature device is a text of more than 200 characters": [8],
     }
-    schema = {"features": {"agee": {"type": "number", "low": 0, "high": 1}}}
+    schema = {"context": {"agee": {"type": "number", "low": 0, "high": 1}}}
     with pytest.raises(UnknownName, match="no column 'agee' for the feature agee; did you mean"):
         open_log(place, {"arm": "arm", "reward": "reward"}, schema=schema)
 
 
 def test_a_schema_is_read_from_plain_data_and_files(tmp_path) -> None:
-    plain = {"features": FEATURES, "leaves": {"device": True, "age": [40]}}
+    plain = {"context": FEATURES, "leaves": {"device": True, "age": [40]}}
     (tmp_path / "a.json").write_text(json.dumps(plain))
     (tmp_path / "a.toml").write_text(
-        '[leaves]\ndevice = true\nage = [40]\n[features.device]\ntype = "category"\n'
-        'values = ["ios", "android"]\n[features]\nage = {type = "number", low = 20, high = 60}\n'
+        '[leaves]\ndevice = true\nage = [40]\n[context.device]\ntype = "category"\n'
+        'values = ["ios", "android"]\n[context]\nage = {type = "number", low = 20, high = 60}\n'
         'member = {type = "boolean"}\n'
     )
     assert read_schema(plain) == read_schema(tmp_path / "a.json") == SCHEMA
@@ -183,10 +183,11 @@ def test_a_schema_is_read_from_plain_data_and_files(tmp_path) -> None:
     ("text", "words"),
     [
         ("{", "neither JSON nor TOML"),
-        ("[features", "neither JSON nor TOML"),
-        ('{"feature": {}}', "no part of a schema named 'feature'; did you mean 'features'"),
-        ('{"features": {"age": {"type": "numeric"}}}', "schema cannot be read"),
-        ('{"features": 3}', "schema cannot be read"),
+        ("[context", "neither JSON nor TOML"),
+        ('{"contexts": {}}', "no part of a schema named 'contexts'; did you mean 'context'"),
+        ('{"context": {"age": {"type": "numeric"}}}', "schema cannot be read"),
+        ('{"context": 3}', "schema cannot be read"),
+        ('{"leaves": {}}', "must declare at least one feature"),
     ],
 )
 def test_a_file_that_is_no_schema_is_refused(text, words, tmp_path) -> None:
@@ -218,7 +219,7 @@ def test_an_attack_by_visitor_strikes_a_leaf_of_a_log() -> None:
 def test_replay_takes_a_schema_and_shows_leaves(tmp_path, capsys) -> None:
     place, schema = tmp_path / "visits.csv", tmp_path / "schema.json"
     make_visits(3000, seed=1).write_csv(place)
-    schema.write_text(json.dumps({"features": FEATURES, "leaves": {"device": True}}))
+    schema.write_text(json.dumps({"context": FEATURES, "leaves": {"device": True}}))
     words = ["replay", str(place), "--arm", "arm", "--reward", "reward", "--propensity"]
     words += ["propensity", "--schema", str(schema), "--policies", "leaf-barrier"]
     page, figures = tmp_path / "replay.html", tmp_path / "replay.json"

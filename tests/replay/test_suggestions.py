@@ -14,6 +14,7 @@ from armrace.errors import InvalidParameter, UnknownName
 from armrace.offline import open_log
 from armrace.offline.leaves import choose_leaves, leaves_in
 from armrace.offline.suggesting import suggest_schema
+from armrace.service import open_service
 from replay_reference import COLUMNS, FEATURES, SCHEMA, make_visits
 
 ROLES = {"arm": "ad", "reward": "click"}
@@ -86,6 +87,16 @@ def test_a_suggestion_is_accepted_as_it_is(tmp_path) -> None:
     assert read_schema(tmp_path / "schema.json") == found.schema
     assert odd in found.schema.features
     assert open_log(table, ROLES, schema=tmp_path / "schema.toml").rows == ROWS
+
+
+def test_an_experiment_is_created_with_a_suggestion() -> None:
+    found = suggest_schema(make_visits(20_000, seed=1), COLUMNS)
+    with open_service(":memory:") as service:
+        service.create(
+            "shop", ["0", "1", "2"], policy="leaf-barrier", missing=0.0, **found.to_builtins()
+        )
+        visitor = {"device": "ios", "age": 30, "member": True}
+        assert service.decide("shop", context=visitor).leaf == "device=ios"
 
 
 def test_a_long_log_is_thinned_evenly(monkeypatch) -> None:
@@ -176,7 +187,7 @@ def test_the_command_prints_a_schema_that_a_replay_takes(tmp_path, capsys) -> No
     assert len(found.policies[0].leaves) == 3
     assert run(["schema", "suggest", str(place), *columns, "--features", "age", "--json", "-"]) == 0
     answer = capsys.readouterr()
-    assert list(json.loads(answer.out)["features"]) == ["age"]
+    assert list(json.loads(answer.out)["context"]) == ["age"]
     assert "No leaves are proposed" in " ".join(answer.err.split())
     assert run(["schema", "guess", str(place), *columns]) == 2
     assert "action must be suggest; got 'guess'" in capsys.readouterr().err

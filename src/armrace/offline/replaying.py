@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from armrace.adversaries import ADVERSARIES, Adversary, NoAttack
 from armrace.adversaries.base import Setting
-from armrace.contexts import Schema
+from armrace.contexts import Schema, plain_schema
 from armrace.errors import BrokenPolicy, InvalidParameter, UnknownName
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.engine import make_ledger
@@ -172,7 +172,7 @@ def replay(
         job.play(report)
     made = None if attack is None else ADVERSARIES.make(attack).to_builtins()
     given = {
-        "schema": None if opened.schema is None else msgspec.to_builtins(opened.schema),
+        "schema": None if opened.schema is None else plain_schema(opened.schema),
         "floor": floor,
         "horizon": horizon,
         "attack": made,

@@ -20,6 +20,7 @@ from armrace.contexts import (
     Feature,
     Number,
     Schema,
+    plain_schema,
 )
 from armrace.errors import InvalidParameter
 from armrace.limits import check_number
@@ -46,16 +47,15 @@ class Suggestion(NamedTuple):
     leaves: Leaves
 
     def to_builtins(self) -> dict[str, Any]:
-        """The schema as plain data, ready for JSON."""
-        plain: dict[str, Any] = msgspec.to_builtins(self.schema)
-        return plain
+        """The schema as plain data, ready for JSON, or to create an experiment with."""
+        return plain_schema(self.schema)
 
     def to_toml(self) -> str:
         """The schema as TOML, with the notes as comments."""
         plain = self.to_builtins()
         lines = [f"# {''.join(filter(str.isprintable, note))}" for note in self.notes]
-        lines.append(f"missing = {_toml(plain['missing'])}")
-        for table in ("features", "leaves"):
+        lines.append(f"missing_feature = {_toml(plain['missing_feature'])}")
+        for table in ("context", "leaves"):
             lines += ["", f"[{table}]"]
             lines += [f"{_toml(name)} = {_toml(value)}" for name, value in plain[table].items()]
         return "\n".join(lines) + "\n"
