@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import polars as pl
 
@@ -24,7 +24,7 @@ from armrace.reports.charts import (
 )
 from armrace.reports.theme import SERIES, Style
 from armrace.reproduction.running import Reproduction, find_paper
-from armrace.reproduction.studies import Finding, Item, Paper, Reproduced, Study
+from armrace.reproduction.studies import Finding, Paper, Reproduced, Study
 
 _DASHED = (5, 3)
 _WIDE_RANGE = 30.0
@@ -162,7 +162,7 @@ def markdown_of(reproduction: Reproduction) -> str:
     for note in paper.notes:
         lines += [note, ""]
     if paper.items:
-        lines += ["## The paper in its order", "", *_items_table(paper), ""]
+        lines += ["## The paper in its order", "", *_items(paper)]
     for study, done in pairs(reproduction):
         lines += [f"## {study.title}", "", f"*{study.source}.* {study.published}", ""]
         lines += [study.setting, ""] if study.setting else []
@@ -174,29 +174,24 @@ def markdown_of(reproduction: Reproduction) -> str:
     return "\n".join(lines)
 
 
-def _items_table(paper: Paper) -> Iterator[str]:
-    """Rows for what the paper defines and proves, with links to errata and to the figures."""
+def _items(paper: Paper) -> Iterator[str]:
+    """Yield what the paper defines and proves, with links to code, claims, errata and figures."""
     titles = {study.name: study.title for study in paper.studies}
-    yield "| | section | what it says | in armrace | tried by `armrace verify` | errata | figure |"
-    yield "|---|---|---|---|---|---|---|"
     for item in paper.items:
-        figure = f"[{titles[item.study]}](#{_anchor(titles[item.study])})" if item.study else ""
-        yield (
-            f"| {item.name} | {item.place} | {item.said} | {_code(item)} | {_claims(item)} | "
-            f"{_errata(item.errata)} | {figure} |"
-        )
-
-
-def _code(item: Item) -> str:
-    return ", ".join(f"`{place.replace(':', '.')}`" for place in item.code)
-
-
-def _claims(item: Item) -> str:
-    return "; ".join(f"{claim} (`{policy}`)" for claim, policy in item.claims) or "no claim"
-
-
-def _errata(numbers: Iterable[int]) -> str:
-    return ", ".join(f"[{number}](../errata.md)" for number in numbers)
+        code = ", ".join(f"`{place.replace(':', '.')}`" for place in item.code)
+        claims = "; ".join(f"{claim} (`{policy}`)" for claim, policy in item.claims)
+        errata = ", ".join(f"[{number}](../errata.md)" for number in item.errata)
+        title = titles.get(item.study, "")
+        parts = {
+            "In armrace": code,
+            "Tried by `armrace verify`": claims or "no claim",
+            "Errata": errata,
+            "Figure": f"[{title}](#{_anchor(title)})" if title else "",
+        }
+        yield f"**{item.name}** (section {item.place}). {item.said}"
+        yield ""
+        yield from (f"- {words}: {links}." for words, links in parts.items() if links)
+        yield ""
 
 
 def _anchor(title: str) -> str:
