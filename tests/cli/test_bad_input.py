@@ -28,7 +28,7 @@ REFUSED = [
     (["simulate", "multilayer-race"], "did you mean 'multi-layer-race'?"),
     ([*RACE, "--attack", "zero-bst"], "did you mean 'zero-best'?"),
     (["compare", "click"], "did you mean 'click-fraud'?"),
-    (["compare", "--policies", "ucb2"], "did you mean 'ucb1'?"),
+    (["compare", "--policies", "ubc1"], "did you mean 'ucb1'?"),
     (["compare", "--policies", ","], "policies must name at least one; got ','."),
     ([*RACE, "--set", "delta"], "--set takes key=value, such as delta=0.1; got 'delta'."),
     ([*RACE, "--set", "delta="], "--set takes key=value"),

@@ -113,7 +113,7 @@ def test_what_is_no_decision_is_refused(learner, decision):
 
 def test_an_unknown_policy_is_refused_with_the_nearest_name():
     with pytest.raises(UnknownName, match="did you mean 'ucb1'"):
-        Learner("ucb2", arms=2, horizon=100)
+        Learner("ubc1", arms=2, horizon=100)
 
 
 @pytest.mark.parametrize("form", ["to_json", "to_bytes"])

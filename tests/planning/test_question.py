@@ -37,7 +37,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"rounds": 10**8}, "rounds must be in [100, 1e+07]; got 100000000."),
     ({"replications": 0}, "replications must be in [1, 10000]; got 0."),
     ({"seed": -1}, "seed must be in [0, "),
-    ({"policies": ["ucb2"]}, "did you mean 'ucb1'?"),
+    ({"policies": ["ubc1"]}, "did you mean 'ucb1'?"),
     ({"means": 0.5}, "means must be a list of numbers; got 0.5."),
     ({"means": "0.5"}, "means must be a list of numbers; got '0.5'."),
     ({"policies": 5}, "policies must be a list of at least one; got 5."),

@@ -121,7 +121,7 @@ def test_unknown_sources_and_policies() -> None:
     with pytest.raises(UnknownName, match="did you mean 'bad net'"):
         replayed(forged_log(), source="network", retract="bad-net")
     with pytest.raises(UnknownName, match="did you mean 'ucb1'"):
-        replayed(make_log(50, MEANS), "ucb")
+        replayed(make_log(50, MEANS), "ubc1")
     with pytest.raises(InvalidParameter, match="at least one"):
         armrace.replay(make_log(50, MEANS), [], columns=COLUMNS)
 

@@ -149,7 +149,7 @@ def test_names_lead_to_experiments(service):
         ({"arms": ["a", 5]}, "names of arms must be text"),
         ({"missing": "none"}, "missing must be a number"),
         ({"missing": 2}, r"missing must be 'drop' or a reward in \[0, 1\]"),
-        ({"policy": "ucb2"}, "did you mean 'ucb1'"),
+        ({"policy": "ubc1"}, "did you mean 'ucb1'"),
         ({"horizon": 0}, "horizon must be"),
         ({"window": 0}, "window must be"),
         ({"window": float("nan")}, "window must be finite"),

@@ -205,7 +205,7 @@ def test_wrong_requests_are_refused():
     with pytest.raises(InvalidParameter, match="adversaries must be a list"):
         armrace.warm_up(["ucb1"], [])
     with pytest.raises(UnknownName, match="did you mean 'ucb1'"):
-        armrace.warm_up(["ucb"])
+        armrace.warm_up(["ubc1"])
 
 
 def test_numbers_make_no_difference_to_what_is_compiled():
