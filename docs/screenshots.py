@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from docs.experiments.segment_attack import Shop
 from playwright.sync_api import Browser, FloatRect, Page
 
 from armrace.cli.compare import under_own_worst
@@ -68,6 +69,7 @@ def main() -> None:
             save(page, "dashboard-recovered", "#part-traffic")
         with page_of(browser, world, f"/actions?name={EXPERIMENT}") as page:
             save(page, "dashboard-actions", "main section")
+        show_segments(browser)
         show_report(browser)
 
 
@@ -123,6 +125,18 @@ def show_flood(browser: Browser, world: World) -> None:
         save(page, "dashboard-sources", "table.sources")
     with page_of(browser, world, _PREVIEW) as page:
         save(page, "dashboard-preview", ".sides")
+
+
+def show_segments(browser: Browser) -> None:
+    """Picture the segments of a shop of which bots attack one."""
+    shop = Shop()
+    shop.open(50)
+    with hosted(shop.service) as address:
+        page = browser.new_page(viewport=DESK)
+        page.goto(f"{address}/experiment?name=banners")
+        page.wait_for_timeout(_SETTLED)
+        save(page, "dashboard-segments", "#part-leaves section", whole=True)
+        page.close()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from armrace.errors import DamagedFile, StoreFailed
+from armrace.errors import DamagedFile, StoreFailed, UnknownName
 from armrace.service import Keyring, Service
 from armrace.service.log.chain import BEGINNING, Chain, Head, head_of
 from armrace.service.log.sqlite import SqliteStore
@@ -258,7 +258,7 @@ def _compare(
                 return Outcome(writer.acknowledged, writer.lost(store), False, seen)
             finally:
                 store.close()
-        except (DamagedFile, StoreFailed):
+        except (DamagedFile, StoreFailed, UnknownName):  # also of a table that its index denies
             return Outcome(writer.acknowledged, writer.acknowledged, True, seen)
 
 
