@@ -1,11 +1,13 @@
 """The scripts of the experiments run, and their pages say what comes out."""
 
+import json
 import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from armrace.adversaries import ADVERSARIES
 from armrace.reproduction import PAPERS
 from processes import python
 
@@ -116,3 +118,25 @@ def test_who_notices_that_means_move() -> None:
         )
         (afresh,) = (row[0][4] for name, row in each.items() if name.endswith("at an alarm"))
         assert max(index, afresh) < default / 2 < race
+
+
+def test_the_page_on_visitors_says_what_its_data_say() -> None:
+    text = (FOLDER / "visitors-under-attack.md").read_text(encoding="utf-8")
+    tables = printed("visitors.py", "--tables")
+    assert all(line in text for line in tables.splitlines())
+    cells = [json.loads(line) for line in (FOLDER / "visitors.ndjson").read_text().splitlines()]
+    assert all(cell["runs"] >= 20 for cell in cells)
+    assert all(cell["tried"] >= 80 for cell in cells if cell["budget"])
+    lost = {(c["environment"], c["budget"], c["policy"]): c["mean"] for c in cells}
+    quiet = lost["segments", 0.0, "leaf-barrier"]
+    for budget in (100.0, 1_000.0):
+        assert lost["segments", budget, "leaf-barrier"] <= 2 * budget + 1.2 * quiet
+    attacks = {json.dumps(cell["attack"]) for cell in cells}
+    assert all(ADVERSARIES.make(json.loads(attack)) for attack in attacks)
+
+
+@pytest.mark.long
+def test_cells_of_visitors_are_searched_and_exchanged() -> None:
+    found = rows(printed("visitors.py", "--quick"))
+    assert found["leaf-thompson"][0][0] < found["optimistic-log-barrier"][0][0]
+    assert len(found["segments"][0]) == 2
