@@ -180,6 +180,7 @@ class _Selection(TypedDict, total=False):
 
 class _StandingSelection(_Selection, total=False):
     standing: bool
+    early: bool
 
 
 class _Ruling(Protocol):
@@ -212,6 +213,7 @@ class Methods:
     retract = Method(cast("_Ruling", operations.Retract))
     void = Method(cast("_Ruling", operations.Void))
     hold = Method(cast("_StandingRuling", operations.Hold))
+    suspect = Method(operations.Suspect)
     release = Method(cast("_StandingRuling", operations.Release))
     quarantine = Method(operations.ListQuarantine)
 

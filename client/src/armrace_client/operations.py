@@ -235,14 +235,14 @@ class Reward(Operation[answers.RewardStatus], frozen=True, dict=True):
         decision: the decision, or its signed name.
         value: the reward.
         source: where the reward comes from, by which it can be taken back.
-        suspicion: how suspicious it is, from 0 to 1.
+        suspicion: how suspicious it is, from 0 to 1 or on the scale of the experiment.
         labels: up to 8 further attributes.
     """
 
     decision: str
     value: float
     source: Label | None = None
-    suspicion: Annotated[float, Meta(ge=0, le=1)] | None = None
+    suspicion: float | None = None
     labels: Labels | None = None
 
     def __post_init__(self) -> None:
@@ -310,7 +310,7 @@ class LeasedVisit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     unit: Label | None = None
     request: Label | None = None
     source: Label | None = None
-    suspicion: Annotated[float, Meta(ge=0, le=1)] | None = None
+    suspicion: float | None = None
     labels: Labels | None = None
     context: Context | None = None
 
@@ -411,9 +411,42 @@ class Hold(Ruling, frozen=True):
 
     Args:
         standing: whether to hold what comes from now on too; for one source or for labels.
+        early: whether to hold rewards of these visits too that have not come yet.
     """
 
     standing: bool = False
+    early: bool = False
+
+
+@_declared(
+    "suspect",
+    Route(
+        "POST",
+        f"{_NAME}/suspicions",
+        "admin",
+        answers.RulingAnswer,
+        LARGEST_RULING,
+        _LOG,
+        takes_long=True,
+    ),
+)
+class Suspect(Operation[answers.RulingAnswer], frozen=True):
+    """Give visits scores that come after their decisions, before or after their rewards.
+
+    Rewards of visits above the experiment's ``quarantine`` are held, whether they have come or will
+    come. A lower score releases nothing.
+
+    Args:
+        name: the experiment.
+        scores: a score, on the scale of the experiment, for each decision or unit.
+        by: whether they name a ``decision``, as rulings do, or a ``unit``.
+        reason: why, for the log.
+    """
+
+    name: str
+    scores: dict[str, float]
+    by: Literal["decision", "unit"] = "decision"
+    reason: Annotated[str, Meta(max_length=900)] = ""
 
 
 @_declared("release", _ruling_route("release"))
@@ -468,7 +501,10 @@ class Create(Operation[answers.ExperimentView], frozen=True):
             decisions; ``"immediate"`` learns rewards as they come.
         rewards: the smallest and the largest reward.
         floors: the least share of decisions of some arms, for a control arm for instance.
-        quarantine: rewards of a suspicion above this are held until they are released.
+        quarantine: rewards of a suspicion above this are held until they are released; it is always
+            between 0 and 1.
+        suspicion: the scale of suspicions: the scores ``from``, honest, and ``to``, forged; by
+            default 0 and 1. For a vendor whose bots score 1, ``{"from": 99, "to": 1}``.
         most_open: how many decisions may be open at once.
         seed: the seed of the decisions; by default a random one.
         context: the features by which visitors are told apart, by name, each such as ``{"type":
@@ -491,6 +527,7 @@ class Create(Operation[answers.ExperimentView], frozen=True):
     rewards: tuple[float, float] = (0.0, 1.0)
     floors: dict[str, float] | None = None
     quarantine: float | None = None
+    suspicion: dict[str, float] | None = None
     most_open: int = 1_000_000
     seed: int | None = None
     context: dict[str, dict[str, Any]] | None = None

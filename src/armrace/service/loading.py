@@ -174,6 +174,13 @@ class LogReader:
             yield part
             after = head_of(part[-1])
 
+    def visits(self, sequences: Collection[int], end: int) -> Iterator[list[LogRecord]]:
+        """Yield the records up to ``end`` of some visits and of all actions, in their order.
+
+        They are found by what they are about, and not checked against the chain.
+        """
+        yield list(map(make_record, self._ask(_visits, [*sequences], end)))
+
     def verdicts(self, after: int = 0) -> Verdicts:
         """Return the last ruling about each visit that records after ``after`` speak of."""
         verdicts: Verdicts = self._ask(_verdicts, after)
@@ -257,6 +264,15 @@ def _part(transaction: Transaction, log: int, after: int, end: int) -> list[tupl
     if not part or part[0][0] != after + 1:
         check_there(transaction, log)  # it may have been deleted meanwhile
     return part
+
+
+def _visits(
+    transaction: Transaction, log: int, sequences: list[int], end: int
+) -> list[tuple[Any, ...]]:
+    found = [*transaction.read_many(log, sequences)]
+    found += transaction.find_many(log, {ACTIONS, *sequences})
+    found.sort(key=lambda each: each.sequence)
+    return [tuple(each) for each in found if each.sequence <= end]
 
 
 def _verdicts(transaction: Transaction, log: int, after: int) -> Verdicts:

@@ -108,6 +108,8 @@ class Settings(
     quarantine: float | None
     most_open: int
     seed: int
+    suspicion: tuple[float, float] = (0.0, 1.0)
+    """The scores that mean honest and forged."""
     schema: Schema | None = None
     feature_key: bytes = b""
     """The secret by which texts fall into buckets; whoever knew it could choose texts that share
@@ -127,6 +129,13 @@ class Settings(
     def scale(self) -> RewardScale:
         """Return the map between rewards and the grid on which they are kept."""
         return RewardScale(*self.rewards)
+
+    def suspicion_of(self, score: Any) -> float:
+        """Return how suspicious a score is, from 0 to 1; refuse one that is not on the scale."""
+        honest, forged = self.suspicion
+        limits = Limits("suspicion", min(honest, forged), max(honest, forged))
+        check_number("suspicion", score, limits)
+        return (float(score) - honest) / (forged - honest)
 
     def window_milliseconds(self) -> int:
         """Return the window in the unit of the log's times, at least 1."""
@@ -172,6 +181,7 @@ def make_settings(create: Create, seed: int, feature_key: bytes = b"") -> Settin
         quarantine=None if quarantine is None else float(quarantine),
         most_open=int(create.most_open),
         seed=check_seed(seed),
+        suspicion=_suspicion_scale(create.suspicion),
         schema=_schema(create),
         feature_key=feature_key,
     )
@@ -187,6 +197,18 @@ def make_settings(create: Create, seed: int, feature_key: bytes = b"") -> Settin
     _check_size(policy, len(names), settings.shape)
     policy.start_with(len(names), settings.horizon or FIRST_HORIZON, settings.shape)
     return settings
+
+
+def _suspicion_scale(given: Any) -> tuple[float, float]:
+    if given is None:
+        return 0.0, 1.0
+    if not isinstance(given, dict) or set(given) != {"from", "to"}:
+        raise InvalidParameter(f"suspicion must have from and to; got {given!r:.100}.")
+    for name, score in given.items():
+        check_number(f"suspicion {name}", score, _FINITE)
+    if given["from"] == given["to"]:
+        raise InvalidParameter(f"suspicion must lead to another score; got {given!r:.100}.")
+    return float(given["from"]), float(given["to"])
 
 
 def _schema(create: Create) -> Schema | None:

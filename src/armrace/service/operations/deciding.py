@@ -20,7 +20,7 @@ from armrace.errors import (
     UnknownName,
 )
 from armrace.kernels.generics import Ticket, Visitor
-from armrace.limits import Limits, check_number
+from armrace.limits import Limits
 from armrace.service.keyring import LEASE, TokenContent
 from armrace.service.loading import events_of
 from armrace.service.model.events import (
@@ -221,14 +221,6 @@ as_batch(
 # --- rewards ----------------------------------------------------------------------------------
 
 
-def _check_suspicion(suspicion: float | None) -> float | None:
-    """Return a suspicion as a plain number, or refuse one that is not a share."""
-    if suspicion is None:
-        return None
-    check_number("suspicion", suspicion, SUSPICION)
-    return float(suspicion)
-
-
 class RewardCommand:
     """Says what a visit earned. The answer does not tell whether the reward is held."""
 
@@ -239,7 +231,8 @@ class RewardCommand:
     def __call__(self, work: Work) -> answers.RewardStatus:
         experiment, asked, token = work.experiment, self._asked, self._token
         steps = experiment.scale.steps(asked.value)
-        labels, suspicion = _check_origin(asked), _check_suspicion(asked.suspicion)
+        labels, score = _check_origin(asked), asked.suspicion
+        suspicion = None if score is None else experiment.settings.suspicion_of(score)
         visit = experiment.find(self.visit)
         made, stored = _look_up(work, self.visit) if visit is None else (visit, visit.steps)
         # After a restore from an older backup, numbers are given out again.
@@ -423,7 +416,8 @@ class _ReportVisit:
             raise InvalidParameter(f"draw must be below {lease.visits}; got {asked.draw}.")
         if asked.value is not None:  # refused before anything is added
             experiment.scale.steps(asked.value)
-            _check_suspicion(asked.suspicion)
+            if asked.suspicion is not None:
+                experiment.settings.suspicion_of(asked.suspicion)
         known = lease.drawn.get(asked.draw)
         sequence = self._count(work, lease) if known is None else known
         # A report that is sent again is answered as the first time, even after the window closed.

@@ -32,6 +32,7 @@ from armrace_client.operations import (
     Release,
     Retract,
     Ruling,
+    Suspect,
     Void,
 )
 
@@ -58,6 +59,8 @@ class _Found(NamedTuple):
     rewarded: bool = False
     is_held: bool = False
     """Whether its reward was held when it came."""
+    is_open: bool = False
+    """Whether a reward can still come, and is to be held when it does."""
 
 
 class _Begun(NamedTuple):
@@ -105,6 +108,9 @@ class _Selection:
             (name, frozenset([value] if isinstance(value, str) else value))
             for name, value in (asked.labels or {}).items()
         ]
+        window = begun.before.window if getattr(asked, "early", False) else -1
+        self._closed = begun.time - window
+        """When visits began, at the latest, of which no reward is looked out for."""
         self._candidates: dict[int, tuple[events.Decided, tuple[_Name, ...]]] = {}
         self._holds = Holds(begun.before.settings.quarantine)
         self._found: dict[int, _Found] = {}
@@ -114,7 +120,10 @@ class _Selection:
 
     def select(self, reader: LogReader) -> _Selected:
         """Read the log, and return what was found."""
-        for part in reader.parts(end=self._last):
+        parts = reader.parts(end=self._last)
+        if self._decisions is not None:  # of which nothing but their own records need be read
+            parts = reader.visits(self._decisions, self._last)
+        for part in parts:
             for record, event in events_of(part):
                 self._take(record.sequence, event)
         found, given = self._found, _given(self._asked)
@@ -151,7 +160,8 @@ class _Selection:
             if names is not None:
                 origin = self._origin_of({event.source}, event.labels)
                 if origin is not None:
-                    self._found[sequence] = _Found(names + origin)
+                    is_open = event.time > self._closed
+                    self._found[sequence] = _Found(names + origin, is_open=is_open)
                 self._candidates[sequence] = event, names
         elif isinstance(event, events.Rewarded):
             decided, names = self._candidates.pop(event.decision, (None, ()))
@@ -327,7 +337,7 @@ def _changes(verdict: Verdict, found: _Found, ruled: Verdict | None) -> bool:
         return True
     if current == "void":  # only a release brings a visit back
         return verdict == "release"
-    return found.rewarded
+    return found.rewarded or found.is_open
 
 
 def _begin(work: Work, head: str | None) -> _Begun:
@@ -509,6 +519,22 @@ def _notes(asked: Ruling, selected: _Selected, missing: float | str) -> list[str
             "source or labels that are given with decide."
         )
     return notes
+
+
+@in_background(Suspect)
+def suspect(session: Session, asked: Suspect) -> RulingAnswer:
+    """Hold the rewards of visits whose scores are above the threshold."""
+    settings: Settings = session.call(asked.name, lambda work: work.experiment.settings)
+    if settings.quarantine is None:
+        raise InvalidParameter("scores need a quarantine, which is declared at creation.")
+    found = {name: settings.suspicion_of(score) for name, score in asked.scores.items()}
+    above = {name: share for name, share in found.items() if share > settings.quarantine}
+    reasons = [f"suspicion {share:.2f}; {asked.reason}".rstrip("; ") for share in above.values()]
+    names: Any = list(above)
+    decisions, units = (names, None) if asked.by == "decision" else (None, names)
+    hold = Hold(asked.name, decisions, units=units, reasons=reasons, early=True)
+    answer: RulingAnswer = rule(session, hold)
+    return answer
 
 
 @in_background(ListQuarantine)
