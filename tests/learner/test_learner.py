@@ -348,3 +348,12 @@ def test_shares_that_add_to_more_than_one_are_not_held_against_a_decision():
     assert decision.probability == np.nextafter(1.0, 2.0)
     learner.learn(decision, 1.0)
     assert learner.pending == 0
+
+
+def test_a_still_learner_is_saved_as_it_was():
+    learner = Learner("ucb1", 2, 100, log=False)
+    learner.decide()
+    still = learner.still()
+    learner.learn(learner.decide(), 1.0)
+    restored = Learner.restore(still.snapshot())
+    assert (restored.decisions, restored.rewards) == (1, 0)

@@ -324,7 +324,10 @@ class Learner(Replayable, NotebookView):
             kept = self._copied(live.policy)
             # Not shared: others ask for the weights of other visitors meanwhile.
             present = Present(live.present.vector.copy(), live.present.leaf.copy())
-            copied = live._replace(policy=kept, counters=live.counters.copy(), present=present)
+            counters, rewarded = live.counters.copy(), live.rewarded.copy()
+            copied = live._replace(
+                policy=kept, counters=counters, rewarded=rewarded, present=present
+            )
             still._swap_in(copied, self.arms, unwatched(kept), self._away)
         weakref.finalize(still, self._spares.append, (live.policy, kept)).atexit = False
         return still
