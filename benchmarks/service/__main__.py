@@ -25,7 +25,7 @@ def _parts(asked: argparse.Namespace) -> dict[str, Callable[[Path], None]]:
         "history": lambda folder: history.measure(folder, asked.decisions, rounds),
         "open": lambda folder: history.measure_open(folder, asked.open),
         "restart": lambda folder: history.measure_many(folder, tuple(asked.experiments), rounds),
-        "isolation": lambda _: isolation.measure(asked.arms, asked.neighbour, seconds),
+        "isolation": lambda _: isolation.measure(asked.arms, asked.neighbour, seconds, rounds),
     }
 
 

@@ -107,10 +107,7 @@ class Scheduler:
             Lock=lambda: _Lock(self),
             Condition=lambda: _Lock(self),
         )
-        clock = SimpleNamespace(
-            thread_time=lambda: now() / 1000 + self.rng.random() / 500,
-            monotonic=lambda: now() / 1000,
-        )
+        clock = SimpleNamespace(thread_time=lambda: now() / 1000 + self.rng.random() / 500)
         with ExitStack() as stack:
             for module, name, stand_in in (
                 (engine, "threading", threads),

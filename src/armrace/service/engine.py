@@ -17,7 +17,6 @@ store, the others are performed again without it.
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import time
@@ -80,9 +79,7 @@ T = TypeVar("T")
 _MOST_WAITING = 50_000
 """How many operations may wait; a batch counts by its members."""
 _PART_SECONDS, _ALONE_SECONDS = 0.0005, 0.004
-"""How long the part of a batch may keep the engine from others: if some come, and if none does."""
-_ALONE_AFTER = 0.05
-"""For so many seconds after a single call, others are taken to come."""
+"""How long the part of a batch may keep the engine from others: if they wait, and if none does."""
 _CHEAP = 0.0001
 """Up to so much processor time of a call, a wait for the disk is worth sparing for a batch."""
 _COST = 0.00004
@@ -172,7 +169,6 @@ class Engine:
         self._tasks: deque[Callable[[], None]] = deque()
         self._changed = threading.Condition()
         self._count = 0
-        self._called_at = -math.inf
         self._closing = False
         self._costs: dict[Any, float] = {}
         self._ruling: dict[int, threading.Lock] = {}
@@ -357,15 +353,12 @@ class Engine:
     def _next(self) -> tuple[list[_Call], _Job | None]:
         """Take all single calls and a part of the first batch, which goes to the end."""
         calls, self._waiting = [*self._waiting], deque()
-        now = time.monotonic()
-        if calls:
-            self._called_at = now
         if not self._batches:
             return calls, None
         batch = self._batches.popleft()
         cost = self._costs.get(batch.kind, _COST)
         # Where nobody else waits, one wait for the disk serves more of the batch.
-        alone = now - self._called_at > _ALONE_AFTER and not self._batches and cost <= _CHEAP
+        alone = not (calls or self._batches) and cost <= _CHEAP
         part = max(1, int((_ALONE_SECONDS if alone else _PART_SECONDS) / cost))
         calls += batch.calls[batch.taken : batch.taken + part]
         batch.taken += part

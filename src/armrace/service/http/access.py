@@ -317,10 +317,6 @@ class Streams:
             raise TooOften(f"streams of one key that are open must be at most {self._most}.")
 
 
-_MANY_EVENTS = 50
-"""To queue so many takes a millisecond, for which the event loop does not wait."""
-
-
 class Api:
     """Performs operations for visitors, and knows who they are."""
 
@@ -343,29 +339,21 @@ class Api:
         """Perform an operation of a caller who may do it; return what its answer is awaited by."""
         loop = self._loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = loop.create_future()
-        self._waiting += 1
-        if operation.events() > _MANY_EVENTS:
-            loop.run_in_executor(None, self._submit, operation, caller, future)
-            return future
         if not self._asked:
             # Not at once: what else has arrived by now goes along, in one transaction.
             loop.call_soon(self._submit_all)
         self._asked.append((operation, caller, future))
+        self._waiting += 1
         return future
 
     def _submit_all(self) -> None:
         asked, self._asked = self._asked, []
         with self._engine.gathering():
-            for each in asked:
-                self._submit(*each)
-
-    def _submit(
-        self, operation: Operation[Any], caller: Caller, future: asyncio.Future[Any]
-    ) -> None:
-        try:
-            self._engine.submit(operation, caller.principal, partial(self._deliver, future))
-        except Exception as error:
-            self._deliver(future, error)
+            for operation, caller, future in asked:
+                try:
+                    self._engine.submit(operation, caller.principal, partial(self._deliver, future))
+                except Exception as error:
+                    self._deliver(future, error)
 
     def _deliver(self, future: asyncio.Future[Any], outcome: Any) -> None:
         self._outcomes.append((future, outcome))

@@ -6,10 +6,9 @@ GET.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Mapping
-from functools import cache, partial
+from functools import cache
 from typing import Annotated, Any, get_args, get_origin
 from urllib.parse import parse_qsl
 
@@ -43,10 +42,6 @@ _ROLE = re.compile(r":\w+:`~?([^`]*)`")
 
 class ClientGone(Exception):
     """The connection was closed before the body had come."""
-
-
-_LONG_BODY = 2**14
-"""To read so many bytes takes longer than a decision."""
 
 
 class Endpoint:
@@ -84,9 +79,7 @@ class Endpoint:
                 pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
                 rest = msgspec.convert(dict(pairs), self.rest, strict=False)
             else:
-                read = partial(self._decoder.decode, body or b"{}")
-                is_long = len(body) >= _LONG_BODY
-                rest = await asyncio.to_thread(read) if is_long else read()
+                rest = self._decoder.decode(body or b"{}")
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             reason = " ".join(str(error).split()).rstrip(".")
             what = "query" if is_query else "body"
