@@ -1,5 +1,6 @@
 """Experiments whose visitors differ: schemas, contexts of decisions, logs, rulings, refusals."""
 
+import asyncio
 import json
 import math
 import struct
@@ -18,9 +19,10 @@ from armrace.errors import (
 )
 from armrace.policies import POLICIES
 from armrace.service.model.events import DecidedIn
-from armrace_client import LeasedExperiment
+from armrace_client import AsyncClient, Client, LeasedExperiment
 from armrace_client.leases import Draws
 from armrace_client.operations import LeasedVisit, Visit
+from hosting import hosted
 from serving import events, is_replay, live, live_bytes, replayed, replayed_bytes
 
 CONTEXTUAL = [name for name, policy in POLICIES.items() if policy.takes_contexts]
@@ -346,6 +348,44 @@ def test_exports_have_encoded_features_and_leaves(service, tmp_path):
     rows = polars.read_parquet(tmp_path / "ads.parquet").to_dicts()
     assert [json.loads(row["features"]) for row in rows] == [first.features, second.features]
     assert [row["leaf"] for row in rows] == [first.leaf, second.leaf]
+
+
+def test_leaves_that_the_horizon_is_too_short_for_are_noted(service):
+    assert make(service, horizon=1000).notes == []
+    service.finish("ads")
+    service.delete("ads", without_export=True)
+    (note,) = make(service, horizon=800).notes
+    assert note.startswith("The horizon has 44 decisions for each arm in each of 9 leaves")
+
+
+def test_clients_send_contexts_and_get_errors_of_their_kind(service):
+    make(service)
+    with hosted(service) as address:
+        with Client(address) as client:
+            decision = client.decide("ads", context=visitor(1))
+            assert decision.leaf == "device=android, 30 <= age < 50"
+            assert client.describe("ads").leaves[0].decisions == 1
+            for change, kind in (
+                ({"age": None}, MissingFeature),
+                ({"hour": 3}, UnknownFeature),
+                ({"age": "x"}, BadFeature),
+            ):
+                with pytest.raises(kind, match=next(iter(change))):
+                    client.decide("ads", context={**visitor(1), **change})
+            with pytest.raises(InvalidParameter):
+                client.decide("ads", context={"age": [1]})
+            with pytest.raises(AlreadyExists, match="features never change"):
+                client.create("ads", ["a", "b"], 0, context={"age": FEATURES["age"]})
+            with LeasedExperiment(client, "ads") as leased:
+                leased.decide(context=visitor(2)).reward(1.0)
+            assert not leased.refused
+
+        async def ask():
+            async with AsyncClient(address) as client:
+                return await client.decide("ads", context=visitor(3))
+
+        assert asyncio.run(ask()).leaf == "device=ios, age >= 50"
+        assert is_replay(service)
 
 
 def test_a_schema_is_read_back_from_the_log(service):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import Any
 
+from armrace.contexts import LEAST_ROUNDS
 from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.history import Point, point_of
 from armrace.service.model.settings import GRID
@@ -62,7 +63,7 @@ def view_of(experiment: ExperimentState, opened: int | None = None) -> Experimen
         len(experiment.open) if opened is None else opened,
         _arms(experiment),
         _layers(experiment),
-        [_IMMEDIATE] if experiment.is_immediate else [],
+        _notes(experiment),
         experiment.conflicts,
         [*experiment.holds.standing],
         head_text(experiment),
@@ -70,6 +71,18 @@ def view_of(experiment: ExperimentState, opened: int | None = None) -> Experimen
         _experts(experiment),
         _coefficients(experiment),
     )
+
+
+def _notes(experiment: ExperimentState) -> list[str]:
+    notes = [_IMMEDIATE] if experiment.is_immediate else []
+    leaves, arms = experiment.settings.shape.leaves, len(experiment.generation.places)
+    each = experiment.generation.horizon // (leaves * arms)
+    if leaves > 1 and each < LEAST_ROUNDS:
+        notes.append(
+            f"The horizon has {each} decisions for each arm in each of {leaves} leaves: with fewer "
+            f"than {LEAST_ROUNDS}, fewer leaves would earn more."
+        )
+    return notes
 
 
 def _leaves(experiment: ExperimentState) -> list[LeafView]:
