@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 
 import armrace
@@ -170,6 +171,21 @@ def test_verdicts_on_a_log_that_can_tell() -> None:
     # always the best arm: a learner can only explore
     worse = replayed(make_log(40_000, (0.9, 0.1), (0.97, 0.03), seed=1), "sharp-race")
     assert worse.policies[0].verdict == "worse"
+
+
+def test_the_harm_of_a_forged_row_is_said_as_it_is() -> None:
+    """One more reward of 1, in the row with the largest weight, of a policy that plays one arm."""
+    log = make_log(1000, (0.5, 0.5), (0.2, 0.8), seed=1)
+    row = int((log["arm"] == 0).to_numpy().nonzero()[0][-1])
+    without, forged = (
+        replayed(log.with_columns(pl.when(pl.int_range(1000) == row).then(paid)
+                                  .otherwise("reward").alias("reward")), "ucb1")
+        for paid in (0.0, 1.0)
+    )  # fmt: skip
+    # 1,000 rows, of which a fifth becomes rounds.
+    assert "can move an estimate by 0.005," in forged.setting()
+    estimates = [found.policies[0].estimate("ips").value for found in (without, forged)]
+    assert 0.0 <= estimates[1] - estimates[0] <= 0.005 + 1e-12
 
 
 def test_a_thin_log_is_not_enough_data() -> None:

@@ -408,11 +408,14 @@ class Replay(msgspec.Struct, Presentation, frozen=True, kw_only=True):
         """Describe the log and the acceptance of its rows."""
         rounds = count(round(self.rows * self.floor))
         runs = "1 run" if self.replications == 1 else f"{count(self.replications)} runs"
+        # As one of the rounds, and as one of all rows with the largest weight, 1 / floor.
+        moved = (self.rewards[1] - self.rewards[0]) / (self.rows * self.floor)
         return (
             f"{len(self.arms)} arms, {count(self.rows)} rows with a mean reward of "
             f"{figure(self.logged_mean)}; a row is accepted with a probability of "
             f"{percent(self.floor)}, so that a run has about {rounds} "
-            f"rounds; {runs} of each policy."
+            f"rounds; {runs} of each policy. A forged reward can move an estimate by "
+            f"{figure(moved)}, besides what it teaches the policies."
         )
 
     def to_builtins(self) -> dict[str, Any]:
