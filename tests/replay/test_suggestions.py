@@ -134,6 +134,16 @@ def test_a_number_is_cut_where_it_tells_visitors_apart() -> None:
     assert found.gain == pytest.approx(0.15, abs=0.05)
 
 
+def test_rows_that_judge_have_no_part_in_the_choice() -> None:
+    """Every second row pays half as much: leaves are as before, and worth half as much."""
+    log = make_visits(20_000, seed=1)
+    halved = log.with_columns(reward=pl.col("reward") * (1 - pl.int_range(20_000) % 2 / 2))
+    opened = open_log(halved, COLUMNS, schema=Schema.declare(FEATURES))
+    found = choose_leaves(opened, 20_000)
+    assert found.schema.leaves == {"device": True}
+    assert found.gain == pytest.approx(0.1, abs=0.03)
+
+
 def test_nothing_is_proposed_by_chance() -> None:
     """Of 20 logs without any difference, as many as 5 propose leaves with a probability of 1%."""
     proposed = 0
