@@ -138,9 +138,10 @@ def command_of(reproduction: Reproduction) -> str:
 def render_reproduction(reproduction: Reproduction) -> str:
     """Render the page as HTML."""
     paper = find_paper(reproduction.paper)
+    read = [words.replace("`", "") for words in (paper.sources, *paper.notes)]
     sections = [
         kit.header(paper.reference, reproduction.verdict, setting_words(reproduction)),
-        kit.section("What was read", [kit.paragraphs([paper.sources, *paper.notes])]),
+        kit.section("What was read", [kit.paragraphs(read)]),
     ]
     for study, done in pairs(reproduction):
         words = kit.paragraphs([f"{study.source}. {study.published}", study.setting])
