@@ -101,7 +101,13 @@ class _Selection:
         self._asked, self._last = asked, begun.seen
         decisions = _decisions(asked, session, log)
         units, requests = (_hashes(each, begun.hashed) for each in (asked.units, asked.requests))
-        self._decisions, self._units, self._requests = decisions, units, requests
+        self._decisions = decisions
+        lists: list[tuple[str, Mapping[Any, Any] | None, str]] = [
+            ("decisions", decisions, ""),
+            ("units", units, "unit"),
+            ("requests", requests, "request"),
+        ]
+        self._lists = [(k, wanted, name) for k, wanted, name in lists if wanted is not None]
         self._sources = None if asked.sources is None else set(asked.sources)
         self._ruled = None if asked.ruled is None else _ruled(asked.ruled, session, log)
         self._labels = [
@@ -182,17 +188,12 @@ class _Selection:
         names: tuple[_Name, ...] = ()
         fits = self._ruled is None or sequence in self._ruled
         since, until = self._asked.since, self._asked.until
-        lists: tuple[tuple[str, Mapping[Any, Any] | None, object], ...] = (
-            ("decisions", self._decisions, sequence),
-            ("units", self._units, event.unit),
-            ("requests", self._requests, event.request),
-        )
-        for kind, wanted, given in lists:
-            if wanted is not None:
-                if given in wanted:
-                    names += ((kind, wanted[given]),)
-                else:
-                    fits = False
+        for kind, wanted, attribute in self._lists:
+            given = getattr(event, attribute) if attribute else sequence
+            if given in wanted:
+                names += ((kind, wanted[given]),)
+            else:
+                fits = False
         self._seen.update(names)
         fits = fits and (since is None or event.time >= since)
         return names if fits and (until is None or event.time < until) else None
@@ -202,6 +203,8 @@ class _Selection:
     ) -> tuple[_Name, ...] | None:
         """Return by what sources and labels a visit is meant; ``None`` if it is not."""
         names: tuple[_Name, ...] = ()
+        if self._sources is None and not self._labels:
+            return names
         if self._sources is not None:
             named = sources & self._sources
             if not named:
