@@ -231,11 +231,11 @@ from armrace.simulation import make_experiment
 from armrace.simulation.replication import make_parts, runner_for
 
 experiment = make_experiment(
-    policy=greedy.EpsilonGreedy(), environment=[0.6, 0.5, 0.4], adversary=keep_down.KeepDown(),
+    policy=greedy.FadingGreedy(), environment=[0.6, 0.5, 0.4], adversary=keep_down.KeepDown(),
     budget=50, horizon=1000, replications=2,
 )
 armrace.simulate(
-    greedy.EpsilonGreedy(), [0.6, 0.5, 0.4], keep_down.KeepDown(), 50, 1000, replications=2
+    greedy.FadingGreedy(), [0.6, 0.5, 0.4], keep_down.KeepDown(), 50, 1000, replications=2
 )
 runner = runner_for(make_parts(experiment, 0))
 assert len(runner.nopython_signatures) == 1, runner
