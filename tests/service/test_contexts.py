@@ -268,6 +268,8 @@ def test_the_state_shows_leaves_experts_and_coefficients(service, clock):
     assert better.mean == pytest.approx(8.0, abs=1e-5)
     assert list(view.experts) == ["linear", "linear-ucb", "leaves", "always a", "always b"]
     assert sum(view.experts.values()) == pytest.approx(1)
+    service.add_arm("ads", "c")
+    assert service.describe("ads").experts["always c"] == 0.0
     adds = view.coefficients["b"]
     assert adds["device=android"] > 0.5 > adds["device=ios"]
 

@@ -124,7 +124,9 @@ def _experts(experiment: ExperimentState) -> dict[str, float]:
     if found is None or not generation.trust:
         return {}
     names = [*found[0], *(f"always {experiment.arms[place]}" for place in generation.places)]
-    return dict(zip(names, generation.trust, strict=True))
+    # An arm that is new has none until the next decision; arms come last.
+    trust = generation.trust + [0.0] * (len(names) - len(generation.trust))
+    return dict(zip(names, trust, strict=True))
 
 
 def _coefficients(experiment: ExperimentState) -> dict[str, dict[str, float]]:
