@@ -343,12 +343,12 @@ def test_a_backup_is_served_once_it_is_restored(store, tmp_path, capsys):
 
 def test_a_store_of_the_first_design_is_not_read(store, capsys):
     connection = apsw.Connection(str(store))
-    connection.pragma("user_version", 1)
+    connection.pragma("user_version", 3)
     connection.close()
     assert run(["check", str(store)]) == 1
     assert "armrace upgrade OLD NEW" in capsys.readouterr().err
     connection = apsw.Connection(str(store))
-    assert connection.pragma("user_version") == 1
+    assert connection.pragma("user_version") == 3
     connection.close()
 
 

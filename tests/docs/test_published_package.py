@@ -51,13 +51,13 @@ def run(arguments: list[str], folder: Path, installed: Path) -> str:
 def test_its_policy_and_its_attack_are_named_like_any_other(
     installed: Path, tmp_path: Path
 ) -> None:
-    assert "epsilon-greedy" in run(["armrace", "policies", "--json", "-"], tmp_path, installed)
+    assert "fading-greedy" in run(["armrace", "policies", "--json", "-"], tmp_path, installed)
     (commands,) = (text for kind, text in BLOCK.findall(PAGE.read_text()) if kind == "sh")
     compare = commands.splitlines()[1].split()
     assert compare[:2] == ["armrace", "compare"]
     short = ["--horizon", "500", "--replications", "2", "--no-worst", "--json", "-"]
     printed = run([*compare, *short], tmp_path, installed)
-    assert '"epsilon-greedy"' in printed
+    assert '"fading-greedy"' in printed
     assert '"keep-down"' in printed
 
 

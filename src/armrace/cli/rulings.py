@@ -23,7 +23,6 @@ from armrace.cli.outputs import (
 )
 from armrace.errors import InvalidParameter
 from armrace.formatting import count
-from armrace.limits import read_moment
 from armrace.service.keyring import DEFAULT_TENANT
 
 if TYPE_CHECKING:
@@ -187,6 +186,7 @@ class _Sum:
 
 
 def _rule(verdict: str, experiment: str, file: str, by: str, given: RulingOptions) -> None:
+    from armrace.limits import read_moment
     from armrace.offline.identifiers import IdentifierFile, selector_of
     from armrace.simulation.progress import progress_bar
     from armrace_client.operations import LARGEST_RULING
