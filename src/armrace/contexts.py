@@ -22,7 +22,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-import armrace_client.contexts
 from armrace.errors import (
     BadFeature,
     InvalidParameter,
@@ -42,6 +41,7 @@ from armrace_client.contexts import (
     Boolean,
     Category,
     Code,
+    ContextSchema,
     Feature,
     Number,
 )
@@ -72,7 +72,7 @@ LEAST_ROUNDS = 50
 """A leaf needs as many rounds for each arm before its own policy earns what it costs."""
 
 
-class Schema(armrace_client.contexts.Schema, frozen=True, forbid_unknown_fields=True):
+class Schema(ContextSchema, frozen=True, forbid_unknown_fields=True):
     """The features of an experiment's contexts, in order, and the leaves that they fall into.
 
     >>> schema = Schema.declare(

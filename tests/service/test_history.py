@@ -194,7 +194,7 @@ def test_points_that_follow_an_audit_get_what_it_finds_whenever_it_ends(monkeypa
             learner.learn(learner.decide(), reward)
     expected = findings(learner)
     monkeypatch.setattr(history, "_findings", lambda still: may_end.wait(30) and findings(still))
-    first, second, other = (history.Point(0, n, 200, [], [], [], 0, 0.0) for n in (0, 0, 1))
+    first, second, other = (history.HistoryPoint(0, n, 200, [], [], [], 0, 0.0) for n in (0, 0, 1))
     audits = history.Audits()
     audits.begin(first, learner)
     learner.learn(learner.decide(), 0.0)  # which the audit must not see

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from armrace_client.contexts import Schema
+from armrace_client.contexts import ContextSchema
 
 ArmStatus = Literal["active", "paused", "retired"]
 Phase = Literal["running", "paused", "finished"]
@@ -357,7 +357,7 @@ class Lease(msgspec.Struct, frozen=True):
     """How many decisions may be drawn: those numbered from 0 up to this."""
     expires: int
     """Until when decisions may be drawn and reported, in milliseconds since 1970."""
-    schema: Schema | None = None
+    schema: ContextSchema | None = None
     """The features of visitors, if some tell leaves apart."""
     feature_key: str = ""
     """Secret, in hexadecimal digits: by which texts fall into buckets, if leaves depend on it."""

@@ -143,7 +143,7 @@ def _finite(name: str, value: float) -> float:
     return number
 
 
-class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ContextSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The features of an experiment's contexts, in order, and the leaves that they fall into."""
 
     features: dict[str, Feature]

@@ -16,7 +16,7 @@ import numpy as np
 from armrace.audit.audit_trail import Watched, has_trail_of_leaves, watch_unchecked
 from armrace.audit.changes import examine_layers, examine_time, failed_layers, race_in
 from armrace.audit.evidence import Screen
-from armrace.audit.findings import Alarm, Audit, Finding
+from armrace.audit.findings import Alarm, Audit, Examination
 from armrace.errors import InvalidParameter
 from armrace.kernels.leaves import row_of
 from armrace.limits import Limits, check_number
@@ -102,7 +102,7 @@ def _examine(race: Race | None, watched: Watched | None, level: float, screens: 
     """
     # Two for layers: that their samples agree, and that each meets only its share of corruption.
     claims = 2 * (race is not None) + (watched is not None)
-    findings: list[Finding] = []
+    findings: list[Examination] = []
     if race is not None:
         findings.append(examine_layers(race, level / claims, claims, screens.layers))
     if watched is not None:

@@ -35,7 +35,7 @@ from armrace.audit.evidence import (
     join,
     nearest_pairs,
 )
-from armrace.audit.findings import Alarm, Finding, direction_of
+from armrace.audit.findings import Alarm, Examination, direction_of
 from armrace.policies.races.race import NEVER, Race
 from armrace.theory.plays import corruption_allowance
 
@@ -55,7 +55,7 @@ class TimeChange(NamedTuple):
     means: tuple[float, float]
 
 
-def examine_time(watched: Watched, level: float, claims: int, screen: Screen) -> Finding:
+def examine_time(watched: Watched, level: float, claims: int, screen: Screen) -> Examination:
     """Look for a change in every arm at ``level``, one of ``claims`` equal shares."""
     arms = watched.pulls.size
     log_term = math.log(arms / level)
@@ -72,7 +72,7 @@ def examine_time(watched: Watched, level: float, claims: int, screen: Screen) ->
             by_arm[arm] = least_change(watched, arm, log_term)
             chance = claims * level * math.exp(log_term - found.log_value)
             alarms.append(_alarm(arm, found, chance))
-    return Finding(alarms, by_arm, 0.0)
+    return Examination(alarms, by_arm, 0.0)
 
 
 def _alarm(arm: int, found: TimeChange, chance: float) -> Alarm:
@@ -388,7 +388,7 @@ def exposure_of(race: Race, level: float) -> Exposure:
     return Exposure(race.share, (best_rate, _SMALL_RATE), log_term)
 
 
-def examine_layers(race: Race, level: float, claims: int, screen: Screen) -> Finding:
+def examine_layers(race: Race, level: float, claims: int, screen: Screen) -> Examination:
     """Compare all pairs of layers in all arms at ``level``, one of ``claims`` equal shares."""
     layers, arms = race.pulls.shape
     # All pairs share the level, with rewards or not: which have some depends on the rewards.
@@ -406,7 +406,7 @@ def examine_layers(race: Race, level: float, claims: int, screen: Screen) -> Fin
             best = int(rejected[np.argmax(found.pairs.evidence[rejected])])
             chance = claims * level * math.exp(log_term - found.pairs.evidence[best])
             alarms.append(_disagreement(race, arm, found, best, chance))
-    return Finding(alarms, by_arm, total)
+    return Examination(alarms, by_arm, total)
 
 
 class _LayerPairs(NamedTuple):

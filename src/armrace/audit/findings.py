@@ -177,7 +177,7 @@ class Alarm(msgspec.Struct, frozen=True, kw_only=True):
         return describe_alarm(self)
 
 
-class Finding(NamedTuple):
+class Examination(NamedTuple):
     """The result of one family of tests."""
 
     alarms: list[Alarm]

@@ -36,7 +36,7 @@ _SMALL = 0.01
 """A leaf of a smaller share of the rows may be thin, and earns nothing."""
 
 
-class Leaves(NamedTuple):
+class ChosenLeaves(NamedTuple):
     """A schema with leaves, and what a log says about them."""
 
     schema: Schema
@@ -89,7 +89,7 @@ class Leaves(NamedTuple):
         ]
 
 
-def choose_leaves(log: Log, horizon: int, level: float = 0.05) -> Leaves:
+def choose_leaves(log: Log, horizon: int, level: float = 0.05) -> ChosenLeaves:
     """Choose leaves that the traffic can carry and that earn something.
 
     Features are added one by one, each time the one that makes the best arms of leaves earn most,
@@ -127,7 +127,7 @@ def choose_leaves(log: Log, horizon: int, level: float = 0.05) -> Leaves:
     leaf = leaves_in(schema, rows.codes)
     gain, interval = table.gain(leaf, odd, level)
     size = schema.shape.leaves
-    return Leaves(
+    return ChosenLeaves(
         schema=schema,
         horizon=horizon,
         arms=table.arms,

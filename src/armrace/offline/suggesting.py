@@ -24,7 +24,7 @@ from armrace.contexts import (
 )
 from armrace.errors import InvalidParameter
 from armrace.limits import check_number
-from armrace.offline.leaves import HORIZON, Leaves, choose_leaves
+from armrace.offline.leaves import HORIZON, ChosenLeaves, choose_leaves
 from armrace.offline.log import open_log
 from armrace.offline.readers import EVERY, FEATURE, Columns, make_columns, pieces_of
 from armrace.offline.rows import are_missing, is_structured, read_names, read_numbers
@@ -44,7 +44,7 @@ class Suggestion(NamedTuple):
     schema: Schema
     notes: list[str]
     """What was left out, and why; and what the leaves are worth."""
-    leaves: Leaves
+    leaves: ChosenLeaves
 
     def to_builtins(self) -> dict[str, Any]:
         """The schema as plain data, ready for JSON, or to create an experiment with."""

@@ -100,7 +100,7 @@ def find_contextual(policy: Policy) -> ContextSubject | None:
     return None
 
 
-class Visits(NamedTuple):
+class ContextPath(NamedTuple):
     """A path of a contextual policy, a row for each round."""
 
     contexts: list[Context]
@@ -123,7 +123,7 @@ class Visits(NamedTuple):
 
 def walk_visits(
     policy: Policy, rounds: int, seed: int, note: Callable[[Any], Any] = lambda state: None
-) -> Visits:
+) -> ContextPath:
     """Play a policy on visitors whose best arm and the next are swapped while it is likely."""
     kinds, arms = VISITORS.kinds(), VISITORS.means.shape[1]
     shape = ContextShape(kinds.vectors.shape[1], int(kinds.leaves.max()) + 1)
@@ -147,7 +147,7 @@ def walk_visits(
         ticket = assign(state, choose(state, stream, None, context), context)
         learn(state, ticket, 1.0 - lost[ticket.arm], context)
         played[number, ticket.arm], stated[number] = True, ticket.probability
-    return Visits(contexts, weights, losses, played, stated, [*notes, note(inner)])
+    return ContextPath(contexts, weights, losses, played, stated, [*notes, note(inner)])
 
 
 # --- experts --------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def read_opinion(state: Any) -> Opinion:
 class ExpertPath(NamedTuple):
     """A path with experts for arms: the members of :class:`Path` that proofs speak of."""
 
-    visits: Visits
+    visits: ContextPath
     weights: Floats
     """The weights of experts."""
     choices: Floats
@@ -474,7 +474,7 @@ def _leaf_claims(subject: ContextSubject, preset: Preset, seed: int) -> Iterator
             )
         return found
 
-    def alone_in_leaf(path: Visits) -> Floats:
+    def alone_in_leaf(path: ContextPath) -> Floats:
         states = [default.start(path.losses.shape[1], rounds) for _ in range(2)]
         weights, off = np.empty(path.losses.shape[1]), []
         for number, context in enumerate(path.contexts):

@@ -34,7 +34,7 @@ _AUDIT_GROWTH, _AUDIT_LEAST = 1.1, 60
 milliseconds: a million decisions pay for at most 80."""
 
 
-class Point(msgspec.Struct, array_like=True):
+class HistoryPoint(msgspec.Struct, array_like=True):
     """The totals of an experiment at some time; lists have an entry for each arm."""
 
     time: int
@@ -57,7 +57,7 @@ class History(msgspec.Struct, array_like=True):
     due: int
     """When the next point is due."""
     bucket: int = FIRST_BUCKET
-    points: list[Point] = msgspec.field(default_factory=list)
+    points: list[HistoryPoint] = msgspec.field(default_factory=list)
     rulings: list[RulingView] = msgspec.field(default_factory=list)
     audited: int = 0
     """How many decisions there were at the last audit."""
@@ -94,7 +94,7 @@ class History(msgspec.Struct, array_like=True):
         # At most two thirds of the points are left, so that it is long until the next time.
         while 2 * self.bucket * most < 3 * span:
             self.bucket *= 2
-        kept: list[Point] = []
+        kept: list[HistoryPoint] = []
         for point in reversed(self.points):
             if not kept or kept[-1].time - point.time >= self.bucket:
                 kept.append(point)
@@ -116,17 +116,17 @@ class Audits:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._points: list[Point] = []
+        self._points: list[HistoryPoint] = []
         """What the findings go into: the point that is audited, and those that follow it."""
         self._audit: Future[None] | None = None
 
-    def begin(self, point: Point, learner: Learner) -> None:
+    def begin(self, point: HistoryPoint, learner: Learner) -> None:
         """Audit what a learner knows now; wait if the last audit has not ended yet."""
         self.wait()
         self._points = [point]
         self._audit = run_in_background(partial(self._run, learner.still()))
 
-    def follow(self, last: Point, point: Point) -> None:
+    def follow(self, last: HistoryPoint, point: HistoryPoint) -> None:
         """Give a point what the last one has, now or when its audit has ended."""
         with self._lock:
             point.alarms, point.certificate = last.alarms, last.certificate
@@ -152,11 +152,11 @@ class Audits:
             audit.result()
 
 
-def point_of(experiment: ExperimentState, time: int, is_audited: bool = False) -> Point:
+def point_of(experiment: ExperimentState, time: int, is_audited: bool = False) -> HistoryPoint:
     """Return the totals of an experiment now, if wanted with a fresh audit."""
     arms, learner = experiment.totals.arms, experiment.generation.learner
     learned, steps = zip(*(each.learned(experiment.missing) for each in arms), strict=True)
-    return Point(
+    return HistoryPoint(
         time,
         experiment.generation.number,
         learner.decisions,

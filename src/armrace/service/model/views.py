@@ -10,7 +10,7 @@ from typing import Any
 
 from armrace.contexts import LEAST_ROUNDS
 from armrace.service.model.experiment import ExperimentState
-from armrace.service.model.history import Point, point_of
+from armrace.service.model.history import HistoryPoint, point_of
 from armrace.service.model.settings import GRID
 from armrace.service.model.visits import DAY, ArmTotals, SourceCounts, SourceDay
 from armrace.statistics.bounded_means import interval_for_all_times
@@ -202,7 +202,7 @@ def history_of(experiment: ExperimentState, time: int) -> HistoryView:
     """Return the history of an experiment up to ``time``."""
     history, scale = experiment.history, experiment.scale
     now = point_of(experiment, time, is_audited=True)
-    begin = Point(experiment.created, 0, 0, [], [], [], 0, 0.0)
+    begin = HistoryPoint(experiment.created, 0, 0, [], [], [], 0, 0.0)
     points = [begin, *(point for point in history.points if point.time < time), now]
     deletions = _deletions(experiment, points)
     # With thousands of arms, fewer moments are shown, so that the answer stays small.
@@ -235,7 +235,7 @@ def _by_arm(counts: Iterable[list[int]]) -> list[list[int]]:
     return [list(each) for each in zip_longest(*counts, fillvalue=0)]
 
 
-def _deletions(experiment: ExperimentState, points: list[Point]) -> list[DeletionView]:
+def _deletions(experiment: ExperimentState, points: list[HistoryPoint]) -> list[DeletionView]:
     own = [point for point in points if point.generation == experiment.generation.number]
     places = experiment.generation.places
     found = [
