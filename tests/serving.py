@@ -147,9 +147,9 @@ def said_of_visits(service: Service, name: str = "ads") -> bytes:
     """The live state as bytes, without what depends on the times at which rewards came."""
     names = ["format", "head", "tenant", "name", "created", "time"]
     data = msgspec.msgpack.decode(live_bytes(service, name)[16:])
-    *others, _, (named, _) = data[len(names) :]
+    *others, _, (named, _), leaves = data[len(names) :]
     counts = {source: days for source, (days, _) in sorted(named.items())}
-    return msgspec.msgpack.encode([*others, counts])
+    return msgspec.msgpack.encode([*others, counts, leaves])
 
 
 def events_over_http(application: Any, headers: Any = ()) -> Any:

@@ -65,7 +65,10 @@ class Late(NamedTuple):
     made: npt.NDArray[np.int64]
     """The number of decisions."""
     array: Any
-    """An array of the inner state that stays as it is from then on, or is scaled then."""
+    """An array of the inner state that stays as it is from then on, or is scaled then.
+
+    Where rewards go to another leaf, it has an entry for each leaf.
+    """
     kept: Any
     factor: float
 
@@ -115,7 +118,7 @@ def late_learn(state: Late, ticket: Ticket, reward: float, context: Visitor = No
             other = ticket.layer - 1 if ticket.layer > 0 else 1
             used = make_ticket(ticket.arm, other, ticket.probability)
         if state.mistake == _NEXT_LEAF and context is not None:
-            visitor = Context(context.vector, 1 - context.leaf)
+            visitor = Context(context.vector, (context.leaf + 1) % state.array.size)
     learn(state.inner, used, reward, visitor)
     _keep(state)
 
@@ -212,7 +215,9 @@ LATE_MISTAKES: dict[type[Policy], dict[str, Mistake]] = {
         "every fifth arm drawn at random": _mistaken(18_000, _AT_RANDOM),
     },
     LeafBarrier: {
-        "rewards to another leaf": _mistaken(1_500, _NEXT_LEAF),
+        "rewards to another leaf": _tampered(
+            1_500, _NEXT_LEAF, lambda state: np.zeros(state.leaf_count)
+        ),
         "scales that stay as they are": _tampered(
             2_500, _FROZEN, lambda state: state.stack.variations.reshape(-1)
         ),
@@ -228,7 +233,9 @@ LATE_MISTAKES: dict[type[Policy], dict[str, Mistake]] = {
         "models that stay as they are": _tampered(
             3_000, _FROZEN, lambda state: state.ridge.weights.reshape(-1)
         ),
-        "rewards to another leaf": _mistaken(1_000, _NEXT_LEAF),
+        "rewards to another leaf": _tampered(
+            1_000, _NEXT_LEAF, lambda state: np.zeros(state.leaves.leaf_count)
+        ),
         "every fifth arm drawn at random": _mistaken(1_000, _AT_RANDOM),
     },
 }
