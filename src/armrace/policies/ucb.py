@@ -9,17 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import Ticket, learn
 from armrace.limits import Limits
-from armrace.policies.common.counts import CountingPolicy, Counts, make_counts, record
-from armrace.policies.indices.argmax import (
-    Lead,
-    counts_spread,
-    end_lead_of_others,
-    make_lead,
-    plays_leader,
-)
+from armrace.policies.common.counts import CountingPolicy, Counts, make_counts
+from armrace.policies.indices.argmax import Lead, make_lead, plays_leader
 
 
 class UcbState(NamedTuple):
@@ -78,11 +70,4 @@ def _index(state: UcbState, arm: int, scale: float) -> float:
     return state.means[arm] + state.bonus * scale * state.spread[arm]
 
 
-counts_spread(UcbState)
 plays_leader(UcbState, _index, _bonus_scale)
-
-
-@implement(learn, UcbState)
-def ucb_learn(state: UcbState, ticket: Ticket, reward: float) -> None:
-    state.means[ticket.arm] = record(state.counts, ticket.arm, reward)
-    end_lead_of_others(state.scratch, ticket.arm)

@@ -9,16 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
-from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import Ticket, learn
-from armrace.policies.common.counts import CountingPolicy, Counts, make_counts, record
-from armrace.policies.indices.argmax import (
-    Lead,
-    counts_spread,
-    end_lead_of_others,
-    make_lead,
-    plays_leader,
-)
+from armrace.policies.common.counts import CountingPolicy, Counts, make_counts
+from armrace.policies.indices.argmax import Lead, make_lead, plays_leader
 
 
 class Ucb1State(NamedTuple):
@@ -87,11 +79,4 @@ def _index(state: Ucb1State, arm: int, scale: float) -> float:
     return upper_bound(state.means[arm], state.spread[arm], scale)
 
 
-counts_spread(Ucb1State)
 plays_leader(Ucb1State, _index, bonus_scale)
-
-
-@implement(learn, Ucb1State)
-def ucb1_learn(state: Ucb1State, ticket: Ticket, reward: float) -> None:
-    state.means[ticket.arm] = record(state.counts, ticket.arm, reward)
-    end_lead_of_others(state.scratch, ticket.arm)

@@ -18,9 +18,17 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import inlined
 from armrace.kernels.dispatch import implement
-from armrace.kernels.generics import Eligible, Ticket, assign, choose, distribution, make_ticket
+from armrace.kernels.generics import (
+    Eligible,
+    Ticket,
+    assign,
+    choose,
+    distribution,
+    learn,
+    make_ticket,
+)
 from armrace.kernels.streams import Stream
-from armrace.policies.common.counts import count_play
+from armrace.policies.common.counts import count_play, record
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -120,23 +128,17 @@ def make_lead() -> Lead:
     return Lead(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1), np.zeros(1))
 
 
-@inlined
-def end_lead_of_others(lead: Lead, arm: int) -> None:
-    """Note the reward of an arm: if it is not the leader, the bound on the others is void."""
-    if arm != lead.arm[0]:
-        lead.until[0] = 0
-
-
 def plays_leader(
     state_class: type,
     index: Callable[[Any, int, float], float],
     bonus_scale: Callable[[int], float],
 ) -> None:
-    """Register ``distribution`` and ``choose``: the largest index, each arm once before.
+    """Register a policy that plays the largest index of its means, each arm once before.
 
-    States have a :class:`Lead` as ``scratch``. ``index(state, arm, scale)`` grows with the scale,
-    and ``bonus_scale(round)`` with the round.
+    States have ``counts``, ``means``, ``spread`` and a :class:`Lead` as ``scratch``.
+    ``index(state, arm, scale)`` grows with the scale, and ``bonus_scale(round)`` with the round.
     """
+    counts_spread(state_class)
     arm_of_largest_index = make_argmax(index)
 
     @inlined
@@ -179,3 +181,9 @@ def plays_leader(
             return make_ticket(state.scratch.arm[0] if still_leads(state) else find_leader(state))
         # The known lead is over all arms, and is left as it is for the next unrestricted choice.
         return make_ticket(next_arm(state, eligible))
+
+    @implement(learn, state_class)
+    def leader_learn(state: Any, ticket: Ticket, reward: float) -> None:
+        state.means[ticket.arm] = record(state.counts, ticket.arm, reward)
+        if ticket.arm != state.scratch.arm[0]:  # the bound on the others is void
+            state.scratch.until[0] = 0
