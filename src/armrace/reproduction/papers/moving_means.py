@@ -23,21 +23,18 @@ _MOVING = Constrained(means=(1.0, *[0.875] * 7), shift=-0.875)
 _STAYING = [0.5625, *[0.4375] * 7]
 
 
-def _against(environment: Any) -> Any:
+def _each(policies: Mapping[str, Any], runs: tuple[int, int], **told: Any) -> Any:
     def points(form: Form) -> list[Point]:
         return [
-            point(
-                name,
-                policy=policy,
-                environment=environment,
-                horizon=_ROUNDS,
-                replications=form.of(20, 100),
-                seed=form.seed,
-            )
-            for name, policy in _LEARNERS.items()
+            point(name, policy=policy, replications=form.of(*runs), seed=form.seed, **told)
+            for name, policy in policies.items()
         ]
 
     return points
+
+
+def _against(environment: Any) -> Any:
+    return _each(_LEARNERS, (20, 100), environment=environment, horizon=_ROUNDS)
 
 
 def _grows(names: tuple[str, ...], least: float, most: float) -> Any:
@@ -122,32 +119,13 @@ ZIMMERT_2021 = Paper(
 
 _SHORT = 10_000
 _LEVELS = [tuple(round(top - 0.1 * arm, 2) for arm in range(5)) for top in (0.95, 0.5)]
-_RIVALS: Mapping[str, Any] = {
-    "lb-inf-v": "lb-inf-v",
-    "lb-inf": "lb-inf",
-    "tsallis-inf": "tsallis-inf",
-    "exp3-plus-plus": "exp3-plus-plus",
-    "thompson": "thompson",
+_RIVALS = {
+    name: name for name in ("lb-inf-v", "lb-inf", "tsallis-inf", "exp3-plus-plus", "thompson")
 }
 
 
-def _semi(environment: Any, budget: float = 0.0) -> Any:
-    def points(form: Form) -> list[Point]:
-        return [
-            point(
-                name,
-                policy=policy,
-                environment=environment,
-                adversary="swap-best" if budget else "none",
-                budget=budget,
-                horizon=_SHORT,
-                replications=form.of(40, 400),
-                seed=form.seed,
-            )
-            for name, policy in _RIVALS.items()
-        ]
-
-    return points
+def _semi(environment: Any, **attack: Any) -> Any:
+    return _each(_RIVALS, (40, 400), environment=environment, horizon=_SHORT, **attack)
 
 
 def _near(found: Found) -> tuple[bool, str]:
@@ -195,7 +173,8 @@ TSUCHIYA_2023 = Paper(
             "1.6.", 3.0,
         ),
         _tsuchiya(
-            "corrupted", "Corruption at the beginning", _semi(list(_LEVELS[1]), _SHORT**0.5),
+            "corrupted", "Corruption at the beginning",
+            _semi(list(_LEVELS[1]), adversary="swap-best", budget=_SHORT**0.5),
             "Means 0.5 to 0.1 and a corruption of sqrt(T) = 100, spent at the beginning by "
             "swapping the best arm's rewards with those of the second best; how the paper corrupts "
             "its first sqrt(T) rounds is not known to us.", 3.0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import polars as pl
@@ -23,8 +23,8 @@ def _ucb(sigma: float) -> dict[str, Any]:
     return {"name": "ucb", "bonus": 3 * sigma}
 
 
-def attacked(
-    form: Form, line: str, policy: Any, attack: Any, gap: float, sigma: float, runs: tuple[int, int]
+def _attacked(
+    form: Form, line: str, policy: Any, attack: Any, gap: float, sigma: float = 0.1
 ) -> Point:
     """Two arms with means ``gap`` and 0, of which the second is the target.
 
@@ -38,7 +38,7 @@ def attacked(
         adversary=attack if attack == "none" else {**told, **attack},
         budget=0.0 if attack == "none" else _UNLIMITED,
         horizon=_ROUNDS,
-        replications=form.of(*runs),
+        replications=form.of(20, 100),
         seed=form.seed,
         account="seen",
     )
@@ -51,14 +51,10 @@ def _jun(policy: Any, delta: float, sigma: float) -> dict[str, Any]:
     return {"name": "jun-ucb", "margin": sigma, "delta": delta}
 
 
-def nearly_all(lines: Sequence[str]) -> Any:
+def _nearly_all(found: Found) -> tuple[bool, str]:
     """Judge whether the target gets nearly all plays."""
-
-    def check(found: Found) -> tuple[bool, str]:
-        worst = min(found.mean(line) for line in lines)
-        return worst > 0.95 * _ROUNDS, f"at least {worst:,.0f} of {_ROUNDS:,} plays on average"
-
-    return check
+    worst = min(found.mean(f"{learner}, attacked") for learner in ("epsilon-greedy", "ucb"))
+    return worst > 0.95 * _ROUNDS, f"at least {worst:,.0f} of {_ROUNDS:,} plays on average"
 
 
 def _rises(*lines: str) -> Any:
@@ -72,42 +68,60 @@ def _rises(*lines: str) -> Any:
     return check
 
 
-# --- Jun et al. 2018 -----------------------------------------------------------------------------
+def _costs(
+    name: str,
+    title: str,
+    source: str,
+    published: str,
+    points: Callable[[Form], list[Point]],
+    setting: str,
+    *statements: Statement,
+) -> Study:
+    """A study of what an attack costs."""
+    return Study(
+        name, title, source, published, points, "round", "mean cost", statements,
+        value=_COST, setting=setting,
+    )  # fmt: skip
 
-_JUN_RUNS = (20, 100)
+
+def _target_pulls(
+    source: str, published: str, greedy: Any, ucb: Any, setting: str, *statements: Statement
+) -> Study:
+    """A study of the plays of the target, with the attacks on the two learners and without."""
+
+    def points(form: Form) -> list[Point]:
+        return [
+            _attacked(form, f"{name}, {words}", policy, attack, 1.0)
+            for name, policy, own in (("epsilon-greedy", GREEDY, greedy), ("ucb", _ucb(0.1), ucb))
+            for words, attack in (("attacked", own), ("left alone", "none"))
+        ]
+
+    always = Statement("the target is played nearly always", _nearly_all)
+    return Study(
+        "target-pulls", "Plays of the target", source, published, points, "round",
+        "mean plays of the target", (always, *statements), value=_PULLS, setting=setting,
+    )  # fmt: skip
+
+
+# --- Jun et al. 2018 -----------------------------------------------------------------------------
 
 
 def _jun_greedy(form: Form) -> list[Point]:
     attack = _jun(GREEDY, 0.025, 0.1)
-    return [
-        attacked(form, f"mean {gap:g}", GREEDY, attack, gap, 0.1, _JUN_RUNS)
-        for gap in (1.0, 2.0, 5.0)
-    ]
+    return [_attacked(form, f"mean {gap:g}", GREEDY, attack, gap) for gap in (1.0, 2.0, 5.0)]
 
 
 def _jun_gaps(form: Form) -> list[Point]:
     return [
-        attacked(form, f"gap {gap:g}", _ucb(0.1), _jun("ucb", 0.05, 0.1), gap, 0.1, _JUN_RUNS)
+        _attacked(form, f"gap {gap:g}", _ucb(0.1), _jun("ucb", 0.05, 0.1), gap)
         for gap in (0.1, 0.2, 0.5)
     ]
 
 
 def _jun_sigmas(form: Form) -> list[Point]:
     return [
-        attacked(form, f"sigma {s:g}", _ucb(s), _jun("ucb", 0.05, s), 1.0, s, _JUN_RUNS)
+        _attacked(form, f"sigma {s:g}", _ucb(s), _jun("ucb", 0.05, s), 1.0, s)
         for s in (0.1, 0.2, 0.5)
-    ]
-
-
-def _pulled(form: Form) -> list[Point]:
-    lines = (
-        ("epsilon-greedy", GREEDY, 1.0, 0.1, 0.025),
-        ("ucb", _ucb(0.1), 1.0, 0.1, 0.05),
-    )
-    return [
-        attacked(form, f"{name}, {words}", policy, attack, gap, sigma, _JUN_RUNS)
-        for name, policy, gap, sigma, delta in lines
-        for words, attack in (("attacked", _jun(policy, delta, sigma)), ("left alone", "none"))
     ]
 
 
@@ -129,102 +143,72 @@ JUN_2018 = Paper(
     "later authors. The cost is the change of the reward that is shown, by an attacker who sees "
     "the arm: the account `seen`.",
     (
-        Study(
+        _costs(
             "greedy-cost",
             "The cost against epsilon-greedy",
             "Section 5, epsilon-greedy: attack cost",
             "The cumulated cost grows like log T, and with the gap to the target.",
             _jun_greedy,
-            "round",
-            "mean cost",
-            (
-                Statement("the cost grows with the gap", _rises("mean 1", "mean 2", "mean 5")),
-                Statement("the cost is sublinear", _slows("mean 5")),
-            ),
-            value=_COST,
-            setting="Means 1, 2 or 5 and 0, sigma 0.1, delta 0.025, exploration 1/t, 100,000 "
-            "rounds.",
+            "Means 1, 2 or 5 and 0, sigma 0.1, delta 0.025, exploration 1/t, 100,000 rounds.",
+            Statement("the cost grows with the gap", _rises("mean 1", "mean 2", "mean 5")),
+            Statement("the cost is sublinear", _slows("mean 5")),
         ),
-        Study(
+        _costs(
             "ucb-cost",
             "The cost against UCB",
             "Section 5, UCB: attack cost for three gaps",
             "The cost is logarithmic, and grows with the gap.",
             _jun_gaps,
-            "round",
-            "mean cost",
-            (
-                Statement("the cost grows with the gap", _rises("gap 0.1", "gap 0.2", "gap 0.5")),
-                Statement("the cost is sublinear", _slows("gap 0.5")),
-            ),
-            value=_COST,
-            setting="Gaps 0.1, 0.2 and 0.5, sigma 0.1, delta 0.05, bonus 3 sigma sqrt(ln t/n), "
-            "margin sigma.",
+            "Gaps 0.1, 0.2 and 0.5, sigma 0.1, delta 0.05, bonus 3 sigma sqrt(ln t/n), margin "
+            "sigma.",
+            Statement("the cost grows with the gap", _rises("gap 0.1", "gap 0.2", "gap 0.5")),
+            Statement("the cost is sublinear", _slows("gap 0.5")),
         ),
-        Study(
+        _costs(
             "ucb-sigma",
             "The cost against UCB, by noise",
             "Section 5, UCB: attack cost for three deviations",
             "The cost grows with the noise of the rewards.",
             _jun_sigmas,
-            "round",
-            "mean cost",
-            (
-                Statement(
-                    "the cost grows with sigma", _rises("sigma 0.1", "sigma 0.2", "sigma 0.5"),
-                    "The margin is sigma here: a larger one fools UCB with fewer plays, since the "
-                    "bonus of the others then outgrows the margin later.",
-                ),
-            ),
-            value=_COST,
-            setting="Sigma 0.1, 0.2 and 0.5, gap 1, delta 0.05, bonus 3 sigma sqrt(ln t/n), margin "
+            "Sigma 0.1, 0.2 and 0.5, gap 1, delta 0.05, bonus 3 sigma sqrt(ln t/n), margin "
             "sigma. The gap of the published panel is not known to us.",
+            Statement(
+                "the cost grows with sigma", _rises("sigma 0.1", "sigma 0.2", "sigma 0.5"),
+                "The margin is sigma here: a larger one fools UCB with fewer plays, since the "
+                "bonus of the others then outgrows the margin later.",
+            ),
         ),
-        Study(
-            "target-pulls",
-            "Plays of the target",
+        _target_pulls(
             "Section 5: target pulls with and without the attack",
             "With the attack the target gets nearly all plays; without it hardly any.",
-            _pulled,
-            "round",
-            "mean plays of the target",
-            (
-                Statement(
-                    "the target is played nearly always",
-                    nearly_all(["epsilon-greedy, attacked", "ucb, attacked"]),
-                ),
-                Statement(
-                    "without an attack it is hardly played",
-                    lambda found: (
-                        max(found.mean(f"{n}, left alone") for n in ("epsilon-greedy", "ucb"))
-                        < 1_000,
-                        f"{found.mean('epsilon-greedy, left alone'):,.1f} and "
-                        f"{found.mean('ucb, left alone'):,.1f} plays",
-                    ),
+            _jun(GREEDY, 0.025, 0.1),
+            _jun("ucb", 0.05, 0.1),
+            "Means 1 and 0, sigma 0.1.",
+            Statement(
+                "without an attack it is hardly played",
+                lambda found: (
+                    max(found.mean(f"{n}, left alone") for n in ("epsilon-greedy", "ucb"))
+                    < 1_000,
+                    f"{found.mean('epsilon-greedy, left alone'):,.1f} and "
+                    f"{found.mean('ucb, left alone'):,.1f} plays",
                 ),
             ),
-            value=_PULLS,
-            setting="Means 1 and 0, sigma 0.1.",
         ),
     ),
 )  # fmt: skip
 
 # --- Liu and Shroff 2019 -------------------------------------------------------------------------
 
-_LIU_RUNS = (20, 100)
 _GAPS = (0.2, 0.5, 1.0)
+_ACE = {"name": "adaptive-constant", "delta": 0.05}
 
 
 def _against(policy: Any) -> Any:
-    def points(form: Form) -> Iterator[Point]:
-        for gap in _GAPS:
-            for name, attack in (
-                ("ACE", {"name": "adaptive-constant", "delta": 0.05}),
-                ("Jun", _jun(policy, 0.05, 0.1)),
-            ):
-                yield attacked(form, f"{name}, gap {gap:g}", policy, attack, gap, 0.1, _LIU_RUNS)
-
-    return lambda form: list(points(form))
+    return lambda form: [
+        _attacked(form, f"{name}, gap {gap:g}", policy, attack, gap)
+        for gap in _GAPS
+        for name, attack in (("ACE", _ACE), ("Jun", _jun(policy, 0.05, 0.1)))
+    ]
 
 
 def _both_are_small(found: Found) -> tuple[bool, str]:
@@ -235,16 +219,12 @@ def _both_are_small(found: Found) -> tuple[bool, str]:
     return all(max(pair) < 0.01 * _ROUNDS for pair in pairs), f"in {_ROUNDS:,} rounds {shown}"
 
 
-def _ace_pulls(form: Form) -> list[Point]:
-    ace = {"name": "adaptive-constant", "delta": 0.05}
-    return [
-        attacked(form, f"{name}, {words}", policy, attack, 1.0, 0.1, _LIU_RUNS)
-        for name, policy in (("epsilon-greedy", GREEDY), ("ucb", _ucb(0.1)))
-        for words, attack in (("attacked", ace), ("left alone", "none"))
-    ]
-
-
-_ACE_LINES = [f"ACE, gap {gap:g}" for gap in _GAPS]
+_BOTH_COST = (
+    Statement("the costs of both attacks are sublinear", _both_are_small),
+    Statement(
+        "the cost of ACE grows with the gap", _rises(*[f"ACE, gap {gap:g}" for gap in _GAPS])
+    ),
+)
 
 LIU_2019 = Paper(
     "liu-shroff-2019",
@@ -253,56 +233,34 @@ LIU_2019 = Paper(
     "the attack was compared with equations (23) to (25) of the paper. The offline attacks and the "
     "ones on Thompson sampling are not run.",
     (
-        Study(
+        _costs(
             "greedy-cost",
             "The cost against epsilon-greedy",
             "Section 5, online attacks: cost against time, epsilon-greedy",
             "ACE, which does not know the learner, and the attack of Jun et al. both have a cost "
             "that is logarithmic in time.",
             _against(GREEDY),
-            "round",
-            "mean cost",
-            (
-                Statement("the costs of both attacks are sublinear", _both_are_small),
-                Statement("the cost of ACE grows with the gap", _rises(*_ACE_LINES)),
-            ),
-            value=_COST,
-            setting="Means D and 0 with D = 1, 0.5 and 0.2, sigma 0.1, delta 0.05, exploration "
+            "Means D and 0 with D = 1, 0.5 and 0.2, sigma 0.1, delta 0.05, exploration "
             "1/t, 100,000 rounds.",
+            *_BOTH_COST,
         ),
-        Study(
+        _costs(
             "ucb-cost",
             "The cost against UCB",
             "Section 5, online attacks: cost against time, UCB",
             "As above, against UCB with the bonus 3 sigma sqrt(ln t/n).",
             _against(_ucb(0.1)),
-            "round",
-            "mean cost",
-            (
-                Statement("the costs of both attacks are sublinear", _both_are_small),
-                Statement("the cost of ACE grows with the gap", _rises(*_ACE_LINES)),
-            ),
-            value=_COST,
-            setting="As above; the margin of the attack of Jun et al. is sigma. Its deviation is "
+            "As above; the margin of the attack of Jun et al. is sigma. Its deviation is "
             "that of the target's plays, as its authors have it; the program of Liu and Shroff "
             "takes the plays of the arm that is attacked.",
+            *_BOTH_COST,
         ),
-        Study(
-            "target-pulls",
-            "Plays of the target",
+        _target_pulls(
             "Section 5, online attacks: target pulls",
             "Under ACE the target gets nearly all plays.",
-            _ace_pulls,
-            "round",
-            "mean plays of the target",
-            (
-                Statement(
-                    "the target is played nearly always",
-                    nearly_all(["epsilon-greedy, attacked", "ucb, attacked"]),
-                ),
-            ),
-            value=_PULLS,
-            setting="Means 1 and 0.",
+            _ACE,
+            _ACE,
+            "Means 1 and 0.",
         ),
     ),
     notes=(
