@@ -1,4 +1,4 @@
-"""The service behind a real nginx, with the configuration of the guide."""
+"""The service behind a real nginx, with the configuration of the repository and of the guide."""
 
 import json
 import os
@@ -25,7 +25,8 @@ from hosting import free_port
 from processes import started
 
 NGINX = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "serving.md"
+ROOT = Path(__file__).parents[2]
+GUIDE = ROOT / "docs" / "guide" / "serving.md"
 pytestmark = pytest.mark.skipif(
     NGINX is None, reason="nginx is not installed; make setup installs it on Debian as root"
 )
@@ -49,8 +50,8 @@ http {{
 
 
 def configuration() -> str:
-    """The block of the guide that configures nginx."""
-    return blocks("upstream armrace")[0]
+    """The configuration of nginx for one server."""
+    return (ROOT / "deploy" / "nginx.conf").read_text()
 
 
 def several(ports: list[int]) -> str:
