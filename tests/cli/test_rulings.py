@@ -196,11 +196,20 @@ def test_broken_rows_are_counted_by_their_reason(store, tmp_path, capsys):
             ["--by", "visitor"],
             "by must be decision, request, unit, source or label:NAME; got 'visitor'",
         ),
-        (b"units,x\na,1\n", ["--by", "unit"], "has no column 'unit' for the identifier; did you"),
+        (
+            b"units,x\na,1\n",
+            ["--by", "unit"],
+            "the file has no column 'unit' for the identifier; did you",
+        ),
         (b"unit,x\na,1\n", ["--by", "unit", "--reason-column", "why"], "no column 'why'"),
         (b"", ["--by", "unit"], "is empty."),
         (b"unit,x\n,1\n", ["--by", "unit"], "no row of"),
         (b"unit,x\na,1\n", ["--by", "unit", "--since", "noon"], "since must be a time in UTC"),
+        (
+            b"unit\na\n",
+            ["--by", "unit", "--since", "2026-03-02", "--until", "2026-03-01"],
+            "since must be before until; got 2026-03-02 00:00 UTC and 2026-03-01 00:00 UTC.",
+        ),
         (b"unit\na\n", ["--by", "unit", "--server", "http://x"], "a server or a store, not both"),
         (b"PAR1unit", ["--by", "unit"], "cannot be read"),
         (b"\x00\x01\x02", ["--by", "unit"], "is not a CSV, NDJSON or Parquet file."),
@@ -213,6 +222,12 @@ def test_what_cannot_be_used_is_refused(store, tmp_path, capsys, content, more, 
     assert (code, out) == (2, "")
     assert sentence in error
     assert voided(store) == []
+
+
+def test_messages_about_standard_input_do_not_name_a_temporary_file(store, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"")))
+    assert run(["void", "ads", "-", "--by", "unit", "--store", store.place]) == 2
+    assert capsys.readouterr().err == "armrace: standard input is empty.\n"
 
 
 def test_a_file_is_ruled_on_over_http(tmp_path, capsys, monkeypatch):

@@ -17,12 +17,14 @@ from armrace_client import (
 )
 from armrace_client.answers import ExperimentView, RewardAnswer
 from armrace_client.errors import (
+    BadFeature,
     InvalidParameter,
     RewardConflict,
     ServiceUnreachable,
     Unauthorised,
     UnknownName,
 )
+from armrace_client.operations import Visit
 
 ADDRESS = "http://127.0.0.1:8380"
 DECISION = {"decision": "x", "experiment": "ads", "arm": "a", "probability": 0.5}
@@ -206,6 +208,45 @@ def test_the_key_is_given_or_that_of_the_environment(monkeypatch):
         "Bearer armrace_of_the_environment",
         "Bearer armrace_given",
     ]
+
+
+@pytest.mark.parametrize("key", ["secret\n", "se cret", "s\xe9cret"])
+def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(key):
+    with pytest.raises(InvalidParameter, match="key must be ASCII") as refused:
+        connect(Network({}), key=key)
+    assert "cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "words"),
+    [
+        (
+            lambda c: c.decide("ads", context={"age": float("nan"), "os": None}),
+            BadFeature,
+            "age must be a finite number; got nan.",
+        ),
+        (
+            lambda c: c.decide_batch("ads", [Visit(context={"age": float("-inf")})]),
+            BadFeature,
+            "age must be a finite number; got -inf.",
+        ),
+        (
+            lambda c: c.lease("ads", visits=10, seconds=float("inf")),
+            InvalidParameter,
+            "seconds must be a finite number; got inf.",
+        ),
+        (
+            lambda c: c.decide("ads", unit="\ud800"),
+            InvalidParameter,
+            r"text must be valid Unicode; got '\\ud800'.",
+        ),
+    ],
+)
+def test_what_json_cannot_say_is_refused_and_not_sent(call, kind, words):
+    network = Network(DECISION)
+    with pytest.raises(kind, match=words):
+        call(connect(network))
+    assert network.requests == []
 
 
 def test_an_address_may_have_a_folder_and_must_be_one_of_http():

@@ -112,6 +112,7 @@ def test_every_visitor_has_a_vector_of_length_at_most_1_and_a_leaf(visitor: dict
         ({"age": math.nan}, BadFeature, "'age' must be a finite number"),
         ({"age": 10**400}, BadFeature, "'age' must be a finite number"),
         ({"member": 1}, BadFeature, "'member' must be true or false; got 1"),
+        ({"device": "\ud800"}, BadFeature, r"'device' must be valid Unicode; got '\\ud800'"),
         ({"device": 7}, BadFeature, "'device' must be a text; got 7"),
         ({"device": "x" * 201}, BadFeature, "at most 200 characters; got 201"),
     ],

@@ -100,6 +100,11 @@ def world():
         yield service, DemoVisitors(service, clock), clock
 
 
+def test_the_note_says_how_fast_days_pass():
+    assert "a minute is a day." in DemoClock().note()
+    assert "a minute is 20 days." in DemoClock(20).note()
+
+
 def test_the_three_acts_as_the_page_shows_them(world):
     service, visitors, clock = world
     key = service.keyring.create(["admin"])[1]

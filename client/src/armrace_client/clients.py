@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import random
+import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
@@ -19,7 +21,13 @@ import msgspec
 
 from armrace_client.answers import ExperimentView
 from armrace_client.calls import AwaitedCalls, Calls
-from armrace_client.errors import InvalidParameter, ServiceUnreachable, by_code
+from armrace_client.errors import (
+    ArmraceError,
+    BadFeature,
+    InvalidParameter,
+    ServiceUnreachable,
+    by_code,
+)
 from armrace_client.operations import (
     Decide,
     DecideBatch,
@@ -103,7 +111,30 @@ def _request(operation: Operation[Any], timeout: float) -> _Request:
     patience = httpx2.Timeout(timeout, read=None if route.takes_long else timeout)
     if route.method == "GET":
         return _Request("GET", url, values or None, None, patience)
-    return _Request(route.method, url, None, msgspec.json.encode(values), patience)
+    return _Request(route.method, url, None, _json(values), patience)
+
+
+def _json(values: dict[str, Any]) -> bytes:
+    """Return values as JSON; refuse numbers and texts that JSON does not have."""
+    try:
+        content = msgspec.json.encode(values)
+    except UnicodeEncodeError as error:
+        raise InvalidParameter(f"text must be valid Unicode; got {error.object!r:.100}.") from None
+    if b"null" in content:  # NaN and infinity are written as null, which would count as missing
+        _check_finite("", values)
+    return content
+
+
+def _check_finite(name: str, value: Any, kind: type[ArmraceError] = InvalidParameter) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise kind(f"{name} must be a finite number; got {value}.")
+    if isinstance(value, dict):
+        kind = BadFeature if name == "context" else kind
+        for member, each in value.items():
+            _check_finite(member, each, kind)
+    elif isinstance(value, list):
+        for each in value:
+            _check_finite(name, each, kind)
 
 
 def _converse(
@@ -200,6 +231,8 @@ class _Connection(Generic[H]):
         self._address, self._timeout, self._retries = address.rstrip("/"), timeout, retries
         headers = {"Content-Type": "application/json"}
         if key := os.environ.get("ARMRACE_KEY") if key is None else key:
+            if not re.fullmatch("[!-~]+", key):  # not shown: it may be a key with a line break
+                raise InvalidParameter("key must be ASCII characters without spaces or breaks.")
             headers["Authorization"] = f"Bearer {key}"
         self._http = self._kind(
             base_url=self._address, headers=headers, timeout=timeout, transport=transport

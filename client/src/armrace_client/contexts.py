@@ -123,6 +123,12 @@ class Category(
                 f"the feature {name!r} must have at most {LONGEST_TEXT} characters; "
                 f"got {len(value)}."
             )
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise BadFeature(
+                f"the feature {name!r} must be valid Unicode; got {value!r}."
+            ) from None
         if not self.buckets:
             return self.values.index(value) if value in self.values else len(self.values)
         text = f"{name}\x1f{value}".encode("utf-8", "surrogatepass")

@@ -249,7 +249,10 @@ def _readable(file: str) -> Iterator[Path]:
     with NamedTemporaryFile(prefix="armrace-names-") as kept:
         copyfileobj(sys.stdin.buffer, kept)
         kept.flush()
-        yield Path(kept.name)
+        try:
+            yield Path(kept.name)
+        except InvalidParameter as error:
+            raise InvalidParameter(str(error).replace(kept.name, "standard input")) from None
 
 
 @contextmanager

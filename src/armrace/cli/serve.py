@@ -33,7 +33,7 @@ def serve_demo(settings: dict[str, Any], speed: float) -> None:
             raise InvalidParameter(f"{name} must be left out: the demo has a store of its own.")
     # By default SIGTERM would end the process before the temporary folder is removed.
     signal.signal(signal.SIGTERM, _leave)
-    clock = DemoClock()
+    clock = DemoClock(speed)
     with temporary_store() as place:
         wanted = ServerSettings(store=place, **{**settings, "open": True})
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from armrace.errors import ArmraceError
+from armrace.formatting import count
 from armrace.service.service import Service
 from armrace_client.answers import DecisionAnswer
 from armrace_client.operations import Reward, Visit
@@ -75,7 +76,8 @@ class DemoClock:
     So nothing depends on how fast the machine is: on a slow one, the demonstration takes longer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, speed: float = 1.0) -> None:
+        self._pace = "a day" if speed == 1 else f"{count(speed)} days"
         self.seconds = 0.0
         """How long the demonstration has been going on."""
         self._start = int(time.time()) // 86_400 * 86_400_000
@@ -90,7 +92,7 @@ class DemoClock:
 
     def note(self) -> str:
         """Return what the pages say of the story at this moment."""
-        return f"Simulated visitors; a minute is a day. {_act_at(self.seconds).words}"
+        return f"Simulated visitors; a minute is {self._pace}. {_act_at(self.seconds).words}"
 
 
 @contextmanager

@@ -46,6 +46,7 @@ def selector_of(by: str) -> Callable[[list[str]], dict[str, Any]]:
 class IdentifierColumns(NamedColumns, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The columns of a file of identifiers."""
 
+    of = "file"
     identifier: str
     reason: str | None = None
 

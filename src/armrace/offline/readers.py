@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, ClassVar, NamedTuple
 
 import msgspec
 import polars as pl
@@ -27,6 +27,9 @@ EVERY = ("*",)
 
 class NamedColumns(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The names of columns by their role; those that are ``None`` are not read."""
+
+    of: ClassVar[str] = "log"
+    """What has the columns, for messages."""
 
     def named(self) -> dict[str, str]:
         """Return the columns that are read, by their role."""
@@ -43,7 +46,7 @@ class NamedColumns(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
         names = list(present)
         for role, name in self.named().items():
             if name not in names:
-                raise _unknown(role, name, names)
+                raise _unknown(self.of, role, name, names)
         return self
 
 
@@ -84,7 +87,7 @@ class Columns(NamedColumns, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 _MOST_NAMED = 12
 
 
-def _unknown(role: str, name: str, names: list[str]) -> UnknownName:
+def _unknown(of: str, role: str, name: str, names: list[str]) -> UnknownName:
     """Suggest the nearest column, or name the first few."""
     alike = [each for each in names if each.lower() == name.lower()]
     near = alike or difflib.get_close_matches(name, names, n=1, cutoff=0.5)
@@ -94,7 +97,7 @@ def _unknown(role: str, name: str, names: list[str]) -> UnknownName:
         shown = ", ".join(repr(each)[:60] for each in names[:_MOST_NAMED])
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         hint = f"there are {shown}{more}."
-    return UnknownName(f"the log has no column {name!r} for the {role}; {hint}")
+    return UnknownName(f"the {of} has no column {name!r} for the {role}; {hint}")
 
 
 ROLES = tuple(name for name in Columns.__struct_fields__ if name != "features")

@@ -184,11 +184,17 @@ def methods(comparison: Comparison) -> str:
             f"Rewards were corrupted by {_named(attack, display_name(spec['adversary']['name']))} "
             rf"within a budget of {figure(spec['budget'])}, {counted} \citep{{{_MODEL}}}."
         )
+    did, compared = "ran", ""
+    if len(policies) > 1:
+        did = "compared"
+        compared = (
+            "; policies are compared by paired differences on the same replications, jointly at "
+            "the 5\\% level (Bonferroni)"
+        )
     return (
-        f"We compared {listed(policies)} on {arms.arms} {_escaped(arms.tag())} arms with means "
+        f"We {did} {listed(policies)} on {arms.arms} {_escaped(arms.tag())} arms with means "
         f"{means}, over {count(spec['horizon'])} rounds in {count(result.replications)} "
-        f"replications (seed {spec['seed']}). {forged} Intervals of means are at 95\\%; "
-        "policies are compared by paired differences on the same replications, jointly at the 5\\% "
-        "level (Bonferroni). Simulations were run with armrace "
+        f"replications (seed {spec['seed']}). {forged} Intervals of means are at 95\\%{compared}. "
+        "Simulations were run with armrace "
         rf"{__version__} \citep{{armrace}}, whose figures have the number {FIGURES}."
     )

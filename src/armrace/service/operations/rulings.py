@@ -290,6 +290,10 @@ def _check(asked: Ruling) -> None:
     for name, time in (("since", asked.since), ("until", asked.until)):
         if time is not None:
             check_number(name, time, _TIME, whole=True)
+    if asked.since is not None and asked.until is not None and asked.since >= asked.until:
+        raise InvalidParameter(
+            f"since must be before until; got {_moment(asked.since)} and {_moment(asked.until)}."
+        )
     # Without a name, labels would fit every visit.
     labels = asked.labels or None
     given_any = (asked.decisions, asked.requests, asked.units, asked.sources, labels, asked.ruled)
