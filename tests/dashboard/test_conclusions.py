@@ -47,6 +47,8 @@ def test_a_verdict_grows_surer():
     nothing = conclude(*play("ucb1", 0), alarms=0)
     assert nothing.best is None
     assert nothing.headline.startswith("Nothing has been learned yet")
+    at_once = conclude(*play("ucb1", 0, settle="immediate"), alarms=0)
+    assert at_once.headline.startswith("No window has closed yet: rewards are learned as they")
     early = conclude(*play("ucb1", 1, good="none"), alarms=0)
     assert early.sure.startswith("No other arm is ruled out yet")
     assert not early.decided

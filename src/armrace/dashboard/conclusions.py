@@ -92,7 +92,8 @@ def conclude(view: ExperimentView, history: HistoryView, alarms: int) -> Conclus
     running = [row for row in rows if row.status != "retired"]
     known = [row for row in running if row.mean is not None]
     if not known:
-        return Conclusion(rows, None, False, [row.arm for row in running], _NOTHING, "", "")
+        nothing = _NOT_SHOWN if view.settings["settle"] == "immediate" else _NOTHING
+        return Conclusion(rows, None, False, [row.arm for row in running], nothing, "", "")
     best = best_arm(known)
     others = [row for row in running if row is not best]
     failed, race = _race(view, history)
@@ -113,6 +114,10 @@ def best_arm(known: Sequence[ArmRow]) -> ArmRow:
 
 _CONFIDENCE = f"{percent(1 - _LEVEL)} confidence"
 _NOTHING = "Nothing has been learned yet: rewards are learned when their windows have closed."
+_NOT_SHOWN = (
+    "No window has closed yet: rewards are learned as they come, and counted here when their "
+    "windows close."
+)
 _ALARMED = "has the best rewards so far, but an alarm is up: check the rewards first."
 _FAILED = "has the best rewards so far, but more of them were changed than the race withstands."
 _IN_DOUBT = (
