@@ -23,7 +23,7 @@ from armrace.dashboard.conclusions import (
 from armrace.dashboard.desk import (
     SentFiles,
     asked_groups,
-    kinds_of,
+    groups_of,
     milliseconds,
     suspects_of,
 )
@@ -275,7 +275,7 @@ async def ruling_in(
         names = [each.name for each in found.groups if each.name is not None]
         if not names:
             raise InvalidParameter("there is nothing that the search finds; change it.")
-        selection, what = selector_of(by)(names), f"{len(names):,} {kinds_of(by)}"
+        selection, what = selector_of(by)(names), groups_of(len(names), by)
     else:
         selection, what, is_one = selector_of(by)([key]), key, by != "unit"
         if by.startswith("label:"):

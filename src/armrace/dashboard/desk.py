@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from starlette.requests import Request
 
+from armrace.dashboard.charts import number_of
 from armrace.dashboard.conclusions import median_delay
 from armrace.dashboard.rendering import address, render
 from armrace.dashboard.streaming import CachedCalls, Content
@@ -43,9 +44,12 @@ FILTER = ("by", "search", "since", "until")
 """The fields that say which groups a page shows."""
 
 
-def kinds_of(by: str) -> str:
-    """Return what groups are called: ``sources``, ``units`` or the name of a label."""
-    return f"{by}s" if by in ("source", "unit") else by.removeprefix("label:")
+def groups_of(number: int, by: str) -> str:
+    """Return a number of sources, of visitors or of values of a label in words."""
+    label = by.removeprefix("label:")
+    if label != by:
+        return f"{number_of(number, 'value')} of {label}"
+    return number_of(number, "visitor" if by == "unit" else by)
 
 
 def asked_groups(name: str, fields: Mapping[str, str], **more: Any) -> ListGroups:
@@ -84,7 +88,7 @@ async def desk_content(
         view=view,
         asked=asked,
         found=found,
-        kinds=kinds_of(asked.by),
+        groups=groups_of(found.found, asked.by),
         rows=[group_row(each, found) for each in found.groups],
         fields={"since": "", "until": "", **shown},
         sorts=SORTS,
