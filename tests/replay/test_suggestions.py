@@ -76,7 +76,7 @@ def test_every_form_of_a_file_suggests_the_same(form, tmp_path) -> None:
 
 def test_a_suggestion_is_accepted_as_it_is(tmp_path) -> None:
     """Names and values that are awkward in TOML come back the same."""
-    odd = 'a "quoted" \\ name\x7f\u00e9'
+    odd = 'a "quoted" \\ name\x7f\u00e9\U0001f600\u202e'
     table = make_table().rename({"city": odd}).with_columns(
         device=pl.col("device").replace_strict({"ios": "i\n\x01", "web": '"', "tv": "="})
     )  # fmt: skip

@@ -66,8 +66,9 @@ def _toml(value: Any) -> str:
         return f"{{{', '.join(f'{name} = {_toml(each)}' for name, each in value.items())}}}"
     if isinstance(value, Sequence) and not isinstance(value, str):
         return f"[{', '.join(map(_toml, value))}]"
-    # Texts and numbers are written as in JSON, but for one character.
-    return json.dumps(value).replace("\x7f", "\\u007f")
+    # As in JSON, except that TOML takes no pair of escapes for one character, as of an emoji.
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in text)
 
 
 def suggest_schema(
