@@ -465,3 +465,16 @@ def test_clients_have_queues():
             assert isinstance(client.queue(), AsyncRewardQueue)
 
     asyncio.run(make())
+
+
+def test_a_reward_that_cannot_be_written_does_not_take_others_with_it():
+    network = Network({"rewards": [{"status": "accepted"}]})
+    with connect(network) as client:
+        queue = client.queue()
+        for name, label in (("first", "7"), ("poison", "\ud800"), ("last", "8")):
+            queue.put(DecisionAnswer(name, "ads", "a", 0.5), 1.0, labels={"campaign": label})
+        with pytest.raises(InvalidParameter, match="must be valid Unicode"):
+            queue.close()
+    assert [item.decision.decision for item, _ in queue.refused] == ["poison"]
+    sent = {each["decision"] for body in network.bodies for each in body["rewards"]}
+    assert sent == {"first", "last"}
