@@ -201,7 +201,7 @@ def test_no_page_is_wider_than_a_phone_and_none_asks_another_host(
     context.close()
     assert wide == {}
     assert {url for url in asked if not url.startswith((address, "data:", "blob:"))} == set()
-    assert len(asked) > len(chosen) > 25
+    assert len(asked) > len(chosen) > 15
 
 
 def test_short_names_and_pairs_of_figures_do_not_break_on_a_phone(

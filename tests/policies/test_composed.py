@@ -10,7 +10,6 @@ import pytest
 from armrace import extending
 from armrace.extending import (
     NO_ARM,
-    NO_LAYER,
     Eligible,
     Floats,
     Limits,
@@ -22,6 +21,7 @@ from armrace.extending import (
     distribution,
     implement,
     learn,
+    make_ticket,
     restricted_probability,
     stamped,
     uniform,
@@ -84,7 +84,7 @@ def mixed_choose(state: MixedState, stream: Stream, eligible: Eligible = None) -
         else:
             own = restricted_probability(state.scratch, arm, eligible)
         probability = share * even + (1.0 - share) * own
-        return Ticket(arm, EXPLORED, probability, 0, 0.0, NO_LAYER, 1.0, NO_ARM)
+        return make_ticket(arm, EXPLORED, probability, 0.0, NO_ARM)
     inner = choose(state.base, stream, eligible)
     probability = share * even + (1.0 - share) * inner.probability
     return wrap_ticket(inner, inner.arm, 0, probability)
