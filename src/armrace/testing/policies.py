@@ -35,6 +35,7 @@ from armrace.kernels.laws import rewards_between
 from armrace.kernels.states import equal_states
 from armrace.learner import Assigned, Decision, Dropped, Event, Learned, Learner, Ticket
 from armrace.policies import Policy
+from armrace.policies.common.counts import RandomisedFeedback
 from armrace.randomness import Purpose, stream_for
 from armrace.red_team.library import winners_for
 from armrace.red_team.search import builtin_attacks
@@ -164,6 +165,8 @@ def paused_arms_are_not_missed(policy: Policy) -> None:
     another one. A leader that is not told would play both alike.
     """
     best, worst, coins = 0, ARMS - 1, np.random.default_rng(27)
+    if isinstance(policy, RandomisedFeedback) and policy.falls:
+        best, worst = worst, best  # to it, the arm that pays least is the best
     learner = Learner(policy, arms=ARMS, horizon=_PAUSED_ROUNDS, seed=27)
     if not policy.loses_arms:
         return
@@ -247,7 +250,7 @@ def retracted_rewards_leave_no_trace(policy: Policy) -> None:
     assigned: dict[int, Decision] = {}
     for event in log:
         if isinstance(event, Assigned):
-            assigned[event.number] = never.assign(drawn[event.number])
+            assigned[event.number] = never.count(drawn[event.number])
         elif isinstance(event, Learned) and event.number % 3:
             never.learn(assigned[event.number], event.reward)
         elif isinstance(event, Dropped):
