@@ -33,7 +33,7 @@ from armrace.simulation import simulate
 
 HORIZON, QUICK_HORIZON = 100_000, 2_000
 RUNS = 20
-WORKERS = 8
+WORKERS = 2
 BUDGETS = (0.0, 1_000.0, 100.0, 316.0, 30.0)
 """In the order in which they are searched."""
 EFFORT = SearchBudget(
@@ -158,11 +158,12 @@ def play_missing(
     budgets: Sequence[float],
     horizon: int,
     effort: SearchBudget,
+    policies: Sequence[str] = POLICIES_JUDGED,
 ) -> Iterator[Cell]:
     """Find the cells that are missing, those of a budget together."""
     for budget in budgets:
         for place in places:
-            row = [(place, budget, policy) for policy in POLICIES_JUDGED]
+            row = [(place, budget, policy) for policy in policies]
             for key in row:
                 if key in known:
                     continue

@@ -12,7 +12,7 @@ from armrace.environments.visitors import CONTEXTUAL
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.simulation import simulate
 from armrace.simulation.experiment import make_experiment
-from armrace.simulation.reference import run_reference
+from armrace.simulation.reference import play_reference, run_reference
 from armrace.simulation.replication import make_parts, play_out, run_replication
 
 SHOP = Visitors(
@@ -48,6 +48,25 @@ def test_the_engine_agrees_with_plain_python(policy: str) -> None:
     assert outcome.constant_regret[-1] == pytest.approx(means.sum(axis=0).max() - played)
 
 
+def test_experts_are_credited_with_what_they_would_have_played() -> None:
+    experiment = make_experiment(policy="expert-barrier", environment=SHOP, horizon=150, seed=6)
+    parts, slow = make_parts(experiment, 0), make_parts(experiment, 0)
+    play_out(parts)
+    linear, played = 0.0, 0.0
+    for number in range(150):
+        coefficients = slow.policy.ridge.weights.copy()
+        run = play_reference(experiment, slow, number, number + 1)
+        means, vector = SHOP.means[run.visitors[0]], SHOP.vectors[run.visitors[0]]
+        linear += means[np.argmax(coefficients @ vector)]
+        played += means[run.arms[0]]
+    advised = parts.ledger.advised
+    assert advised[0] == pytest.approx(linear)
+    assert advised[-3:] == pytest.approx(parts.ledger.promised)
+    outcome = run_replication(experiment, 0)
+    assert outcome.expert_regret[-1] == pytest.approx(max(*advised) - played)
+    assert outcome.expert_regret[-1] > outcome.constant_regret[-1]
+
+
 def test_results_show_what_leaves_and_contexts_are_worth(tmp_path, capsys) -> None:
     given = {"budget": 20, "horizon": 300, "replications": 3, "seed": 4}
     result = simulate("leaf-barrier", SHOP, "two-phase-by-visitor", **given)
@@ -55,7 +74,7 @@ def test_results_show_what_leaves_and_contexts_are_worth(tmp_path, capsys) -> No
         policy="leaf-barrier", environment=SHOP, adversary="two-phase-by-visitor", **given
     )
     outcomes = [run_replication(experiment, number) for number in range(3)]
-    for name in ("leaf_regret", "constant_regret"):
+    for name in ("leaf_regret", "constant_regret", "expert_regret"):
         final = [getattr(outcome, name)[-1] for outcome in outcomes]
         assert result.sample(name).tolist() == final
         assert result.curves[name].to_list()[-1] == final[-1]

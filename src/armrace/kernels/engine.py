@@ -18,7 +18,15 @@ import numpy.typing as npt
 from armrace.kernels.compiling import entry, inlined
 from armrace.kernels.crowds import book_visit, context_of
 from armrace.kernels.fingerprints import is_users
-from armrace.kernels.generics import NO_LAYER, Scene, decide, distribution, learn, spelled
+from armrace.kernels.generics import (
+    NO_LAYER,
+    Scene,
+    decide,
+    distribution,
+    learn,
+    spelled,
+    value_experts,
+)
 from armrace.kernels.laws import CHUNK, RewardChunk, make_drawn
 from armrace.kernels.live import decide_fitting
 from armrace.kernels.pointers import NOWHERE, Attack, Rewards, call_at
@@ -50,6 +58,8 @@ class Ledger(NamedTuple):
     """What each arm was worth to the visitors who came: sums of mean rewards, where they differ."""
     worth: npt.NDArray[np.float64]
     """The same of the best arm, of the best arm of the leaf, and of the arm that was played."""
+    advised: npt.NDArray[np.float64]
+    """The same of what each expert of the policy would have played."""
 
 
 class CheckpointRecord(NamedTuple):
@@ -60,7 +70,7 @@ class CheckpointRecord(NamedTuple):
     """The accounts, of which each has a row for each checkpoint."""
 
 
-def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
+def make_ledger(arms: int, layers: int, budget: float, experts: int = 0) -> Ledger:
     """Make an empty ledger."""
     return Ledger(
         pulls=np.zeros(arms, dtype=np.int64),
@@ -75,12 +85,15 @@ def make_ledger(arms: int, layers: int, budget: float) -> Ledger:
         refused=np.zeros(1, dtype=np.int64),
         promised=np.zeros(arms),
         worth=np.zeros(3),
+        advised=np.zeros(experts),
     )
 
 
-def make_record(checkpoints: npt.NDArray[np.int64], arms: int, layers: int) -> CheckpointRecord:
+def make_record(
+    checkpoints: npt.NDArray[np.int64], arms: int, layers: int, experts: int = 0
+) -> CheckpointRecord:
     """Make an empty record with a row for each checkpoint."""
-    empty = make_ledger(arms, layers, 0.0)
+    empty = make_ledger(arms, layers, 0.0, experts)
     rows: Any = (np.zeros((checkpoints.size, each.size), dtype=each.dtype) for each in empty)
     return CheckpointRecord(checkpoints, Ledger(*rows))
 
@@ -262,6 +275,7 @@ def play(
             if crowd is not None:
                 visitor = workspace.drawn.visitors[column]
                 book_visit(ledger.promised, ledger.worth, crowd, visitor, ticket.arm)
+                value_experts(policy, crowd.means[visitor], ledger.advised)
             if ticket.layer != NO_LAYER:
                 ledger.layer_corruption[np.uint64(ticket.layer)] += change
             if attack.observe != NOWHERE:
@@ -284,6 +298,7 @@ def play(
             if crowd is not None:
                 visitor = workspace.drawn.visitors[quiet]
                 book_visit(ledger.promised, ledger.worth, crowd, visitor, ticket.arm)
+                value_experts(policy, crowd.means[visitor], ledger.advised)
             ledger.pulls[index] += 1
             collected += reward
         ledger.collected[0] += collected

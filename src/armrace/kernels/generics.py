@@ -404,6 +404,25 @@ def _pass_nothing(state: State) -> None:
 
 
 @dispatched
+def value_experts(state: State, means: Floats, worth: Floats) -> None:
+    """Add to ``worth`` what each expert would have earned with its advice on the latest decision.
+
+    Only policies over experts implement this; see :meth:`armrace.policies.Policy.experts`.
+
+    Args:
+        state: the state of a policy.
+        means: the mean reward of each arm in that decision.
+        worth: an array with an entry for each expert.
+    """
+    find(value_experts, type(state))(state, means, worth)
+
+
+@by_default(value_experts)
+def _value_nothing(state: State, means: Floats, worth: Floats) -> None:
+    pass
+
+
+@dispatched
 def corrupt(
     state: State,
     round: int,

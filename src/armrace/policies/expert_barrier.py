@@ -24,6 +24,7 @@ from armrace.kernels.generics import (
     learn,
     make_ticket,
     stamped,
+    value_experts,
     vector_of,
     with_inner_moment,
 )
@@ -355,6 +356,14 @@ def expert_barrier_learn(
     learn_spread(mixture, error)
     fit(state.ridge, arm, vector_of(context), reward, 1.0)
     state.scratch.up_to_date[0] = False
+
+
+@implement(value_experts, ExpertBarrierState)
+def value_advice(state: ExpertBarrierState, means: Floats, worth: Floats) -> None:
+    choices = state.scratch.choices
+    for expert in range(worth.size):
+        for arm in range(means.size):
+            worth[expert] += choices[expert, arm] * means[arm]
 
 
 @grown_by(ExpertBarrierState)

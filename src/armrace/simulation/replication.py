@@ -53,6 +53,9 @@ class Outcome(NamedTuple):
     """Against the best arm of each leaf; as ``pseudo_regret`` where visitors are alike."""
     constant_regret: Floats
     """Against the best single arm, by mean rewards; negative if contexts helped."""
+    expert_regret: Floats
+    """Against the best expert of the policy, by mean rewards; experts are the single arms where a
+    policy has no others."""
     refused: npt.NDArray[np.int64]
     """Rounds in which a change was not applied: illegal, or beyond the budget."""
     view: Sequence[ArmView]
@@ -117,6 +120,8 @@ def make_parts(
     crowd = experiment.environment.crowd()
     shape = None if crowd is None else crowd_shape(crowd)
     state, adversary = policy.start_with(arms, horizon, shape), experiment.adversary.start(setting)
+    experts = None if crowd is None else policy.experts(state)
+    accounts = arms, layers, 0 if experts is None else experts[1].size
     if experiment.audit is not None:
         state = watch_unchecked(state, arms, horizon)
         if crowd is not None and policy.takes_contexts and not has_trail_of_leaves(state):
@@ -129,8 +134,8 @@ def make_parts(
         law=law,
         learner_stream=stream_for(experiment.seed, Purpose.LEARNER, replication),
         adversary_stream=stream_for(experiment.seed, Purpose.ADVERSARY, replication),
-        ledger=make_ledger(arms, layers, float(experiment.budget)),
-        record=make_record(checkpoints_for(horizon), arms, layers),
+        ledger=make_ledger(arms, layers, float(experiment.budget), accounts[2]),
+        record=make_record(checkpoints_for(horizon), *accounts),
         workspace=engine.make_workspace(
             arms, control, _growth(experiment, crowd), policy.exact_tickets
         ),
@@ -258,7 +263,7 @@ def play_out(parts: Parts) -> None:
 
 def play_one_round(parts: Parts) -> None:
     """Run the compiled loop for a single round, so that it has been compiled."""
-    short = make_record(np.ones(1, dtype=np.int64), *_shape(parts))
+    short = make_record(np.ones(1, dtype=np.int64), *_shape(parts), parts.ledger.advised.size)
     play_out(parts._replace(record=short))
 
 
@@ -288,11 +293,13 @@ def _shape(parts: Parts) -> tuple[int, int]:
 
 def _outcome(parts: Parts, view: Sequence[ArmView], seconds: float, found: Audit | None) -> Outcome:
     rows, gaps = parts.record.rows, parts.means.max() - parts.means
-    pseudo = leaf = constant = rows.pulls @ gaps
+    pseudo = leaf = constant = expert = rows.pulls @ gaps
     if parts.crowd is not None:
         best, best_in_leaf, played = rows.worth.T
         pseudo, leaf = best - played, best_in_leaf - played
-        constant = rows.promised.max(axis=1) - played
+        constant = expert = rows.promised.max(axis=1) - played
+        if rows.advised.size:
+            expert = rows.advised.max(axis=1) - played
     return Outcome(
         # As in the paper, against the best arm in hindsight on the rewards after corruption
         # (erratum 14).
@@ -306,6 +313,7 @@ def _outcome(parts: Parts, view: Sequence[ArmView], seconds: float, found: Audit
         seen_corruption=rows.seen[:, 0],
         leaf_regret=leaf,
         constant_regret=constant,
+        expert_regret=expert,
         refused=rows.refused[:, 0],
         view=view,
         leapt=None if parts.leap is None else fast_forward.rounds_skipped(parts.leap),

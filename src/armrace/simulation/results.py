@@ -39,8 +39,9 @@ MEASURES = ("regret", "pseudo_regret", "clean_regret", "corruption")
 FIGURES_OF_A_RUN = (*MEASURES, "seen_corruption")
 """The same with the corruption of the rewards that the learner saw."""
 
-FIGURES_OF_VISITORS = ("leaf_regret", "constant_regret")
-"""Besides, where visitors differ: regret to the best arm of each leaf, and to the best arm."""
+FIGURES_OF_VISITORS = ("leaf_regret", "constant_regret", "expert_regret")
+"""Besides, where visitors differ: regret to the best arm of each leaf, to the best arm, and to the
+best expert of the policy."""
 
 
 class Reported(Presentation):
