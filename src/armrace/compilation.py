@@ -39,8 +39,7 @@ def warm_up(
         audit: whether to compile the simulation of audited policies too.
         horizon: the longest run that is planned; beyond ten million rounds, races use another
             loop, which skips rounds.
-        progress: whether to show what is being compiled; by default a bar on a terminal, else two
-            lines on standard error.
+        progress: whether to say on standard error what is being compiled, as is usual.
     """
     chosen = [POLICIES.make(each) for each in _listed("policies", policies, POLICIES)]
     attacks = [ADVERSARIES.make(each) for each in _listed("adversaries", adversaries, ADVERSARIES)]

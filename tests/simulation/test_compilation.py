@@ -1,11 +1,7 @@
 """Compiling ahead: in several processes, shown while it lasts, found on disk afterwards."""
 
 import os
-import pty
-import select
 import shutil
-import sys
-import time
 
 import pytest
 
@@ -17,7 +13,6 @@ from armrace.simulation import compilation, make_experiment
 from armrace.simulation.compilation import Unit, compile_units
 from armrace.specification import is_importable
 from forking import Nursery
-from processes import started
 
 PROBE = """
 from armrace.simulation import make_experiment
@@ -74,7 +69,7 @@ def probed(tmp_path_factory, run):
     return cache, run(PROBE, cache)
 
 
-def test_without_a_terminal_one_line_says_what_is_compiled_and_one_when_it_is(probed, run):
+def test_one_line_says_what_is_compiled_and_one_when_it_is(probed, run):
     cache, answer = probed
     assert answer.stdout.splitlines() == [str([False] * 2), str([True] * 2)]
     first, *_, last = answer.stderr.splitlines()
@@ -83,37 +78,6 @@ def test_without_a_terminal_one_line_says_what_is_compiled_and_one_when_it_is(pr
     again = run(PROBE, cache)
     assert again.stdout.splitlines() == [str([True] * 2)] * 2
     assert again.stderr == ""
-
-
-def test_on_a_terminal_a_bar_moves_and_names_what_is_compiled(tmp_path):
-    script = """
-import time
-from armrace.simulation.compilation import Unit, compile_units
-
-units = [Unit("policy", name, 0.5, time.sleep, 1.2, False) for name in ("one", "other")]
-compile_units(units)
-"""
-    own, terminal = pty.openpty()
-    with started([sys.executable, "-c", script], stderr=terminal) as process:
-        os.close(terminal)
-        written = b""
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            if select.select([own], [], [], 0.1)[0]:
-                try:
-                    part = os.read(own, 65536)
-                except OSError:  # the other end is closed
-                    break
-                written += part
-                if not part:
-                    break
-        assert process.wait(60) == 0
-    os.close(own)
-    shown = written.decode(errors="replace")
-    assert "compiling one, once" in shown
-    assert "compiling other, once" in shown
-    shares = {int(word) for word in shown.replace("%", " % ").split() if word.isdigit()}
-    assert len([share for share in shares if 0 < share < 50]) >= 2
 
 
 def note(file):

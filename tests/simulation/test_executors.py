@@ -16,7 +16,7 @@ import armrace
 from armrace.errors import InvalidParameter, UnknownName, WorkersLost
 from armrace.planning import plan
 from armrace.simulation import executors, parallel
-from armrace.simulation.executors import chosen_executor, forwarded
+from armrace.simulation.executors import chosen_executor
 from armrace.simulation.simulate import run_experiments
 from processes import python, started
 from shared_experiments import EXPERIMENTS
@@ -226,21 +226,3 @@ def spawned_by(pid):
     """The processes of a pool that a process has started."""
     children = psutil.Process(pid).children()
     return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
-
-
-@pytest.mark.parametrize("cancelled_before", [True, False])
-def test_a_future_that_is_cancelled_while_its_outcome_comes_is_no_error(cancelled_before, caplog):
-    class Hasty(Future):
-        def result(self, timeout=None):
-            forwarding.cancel()
-            return super().result(timeout)
-
-    inner, asked = Hasty(), []
-    forwarding = forwarded(inner, lambda error: error, lambda: asked.append("cancelled"))
-    if cancelled_before:
-        forwarding.cancel()
-    inner.set_result(7)
-    assert forwarding.cancelled() == cancelled_before
-    assert asked == (["cancelled"] if cancelled_before else [])
-    assert cancelled_before or forwarding.result() == 7
-    assert caplog.records == []

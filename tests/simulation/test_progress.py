@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from armrace.simulation import progress
-from armrace.simulation.progress import compiling_bar, progress_bar
+from armrace.simulation.progress import compiling_told, progress_bar
 
 
 def show(shown):
@@ -34,6 +34,6 @@ def test_standard_error_may_be_closed(monkeypatch, capsys):
     monkeypatch.setattr(progress, "_SECONDS_BETWEEN_LINES", 0.0)
     monkeypatch.setattr(sys, "stderr", None)
     show(None)
-    with compiling_bar("ucb1", 10.0, None) as report:
-        report(0.5, "ucb1")
+    with compiling_told("ucb1", 10.0, None):
+        pass
     assert capsys.readouterr().out == ""

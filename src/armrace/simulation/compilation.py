@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import os
 import pickle
-import queue
 import subprocess
 import sys
-import threading
-import time
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,7 +27,7 @@ from armrace.kernels.pointers import attack_entries
 from armrace.simulation.executors import postponed_interrupts, shielded_children
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.parallel import shares_this_disk
-from armrace.simulation.progress import Progress, compiling_bar
+from armrace.simulation.progress import Progress, compiling_told
 from armrace.simulation.replication import (
     LONGEST_PLAYED_BY_DEFAULT,
     Parts,
@@ -61,8 +59,8 @@ def compile_experiments(
 ) -> None:
     """Compile, or load from disk, what experiments need, if the workers share this disk.
 
-    Workers on other machines compile for themselves. ``progress`` says whether to show what is
-    being compiled; None shows a bar on a terminal and lines elsewhere.
+    Workers on other machines compile for themselves. ``progress`` says whether to say what is
+    being compiled; None does.
     """
     if not shares_this_disk(executor):
         return
@@ -167,27 +165,29 @@ class Unit(NamedTuple):
 
 
 def compile_units(units: Sequence[Unit], shown: bool | None = None) -> None:
-    """Compile all ``units``, here or in other processes, and show the progress.
+    """Compile all ``units``, here or in other processes; say so unless ``shown`` is False.
 
     A failure in another process is ignored: the unit is compiled, or raises its own error, when it
     is first used in this process.
     """
     if not units:
         return
-    cores = os.cpu_count() or 1
     movable = [unit for unit in units if unit.elsewhere]
-    several = cores > 1 and len(movable) >= _WORTH_PROCESSES
-    processes = min(cores, len(_groups(movable))) if several else 0
-    others = movable if processes else []
-    here = [unit for unit in units if unit not in others]
-    with compiling_bar(_words(units), _seconds(units, processes), shown) as bar:
-        shown_work = _Work(units, bar)
-        _compile_elsewhere(others, processes, shown_work)
+    # A policy's loop and its learner share most code, so that one process compiles both.
+    labels = list(dict.fromkeys(unit.label for unit in movable))
+    processes = min(os.cpu_count() or 1, len(labels))
+    others = movable if processes > 1 and len(movable) >= _WORTH_PROCESSES else []
+    total = sum(unit.seconds for unit in units)
+    seconds = _SECONDS_TO_START + total / processes if others else total
+    with compiling_told(_words(units), seconds, shown):
+        if others:
+            shares = [labels[first::processes] for first in range(processes)]
+            _compile_elsewhere([[u for u in others if u.label in share] for share in shares])
         with postponed_interrupts() as check:
-            for unit in here:
-                with shown_work.on(unit):
+            for unit in units:
+                if not (others and unit.elsewhere):
                     unit.call(unit.argument)
-                check()
+                    check()
 
 
 def _words(units: Sequence[Unit]) -> str:
@@ -204,140 +204,44 @@ def _words(units: Sequence[Unit]) -> str:
     )
 
 
-def _seconds(units: Sequence[Unit], processes: int) -> float:
-    total = sum(unit.seconds for unit in units)
-    return _SECONDS_TO_START + total / processes if processes else total
-
-
-class _Work:
-    """Finished units and those under way, reported to a progress bar several times a second.
-
-    A unit under way counts by the share of its expected time that has passed.
-    """
-
-    def __init__(self, units: Sequence[Unit], bar: Callable[[float, str], None]) -> None:
-        self._total = sum(unit.seconds for unit in units)
-        self._done = 0.0
-        self._under_way: dict[int, tuple[Unit, float]] = {}
-        self._lock = threading.Lock()
-        self._bar = bar
-
-    @contextmanager
-    def on(self, unit: Unit) -> Iterator[None]:
-        """Count a unit as under way during the context, and as finished afterwards."""
-        with self._lock:
-            self._under_way[id(unit)] = unit, time.monotonic()
-        ended = threading.Event()
-        ticker = threading.Thread(target=self._tick, args=(ended,), daemon=True)
-        ticker.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            ticker.join()
-            with self._lock:
-                self._under_way.pop(id(unit), None)
-                self._done += unit.seconds
-            self.show()
-
-    def _tick(self, ended: threading.Event) -> None:
-        self.show()
-        while not ended.wait(_SECONDS_BETWEEN_LOOKS):
-            self.show()
-
-    def show(self) -> None:
-        """Tell the bar the share that is done and the labels of what is under way."""
-        now = time.monotonic()
-        with self._lock:
-            running = list(self._under_way.values())
-            # A unit that takes longer than expected must not look finished.
-            parts = [min(now - since, 0.95 * unit.seconds) for unit, since in running]
-            share = (self._done + sum(parts)) / self._total
-            self._bar(min(1.0, share), ", ".join(unit.label for unit, _ in running))
-
-
-def _compile_elsewhere(units: Sequence[Unit], processes: int, work: _Work) -> None:
-    waiting: queue.SimpleQueue[list[Unit]] = queue.SimpleQueue()
-    for group in _groups(units):
-        waiting.put(group)
-    workers = [_start() for _ in range(processes)]
-    feeders = [
-        threading.Thread(target=_feed, args=(worker, waiting, work), daemon=True)
-        for worker in workers
-    ]
+def _compile_elsewhere(shares: Sequence[Sequence[Unit]]) -> None:
+    """Compile each share in a process of its own."""
+    workers: list[subprocess.Popen[bytes]] = []
     try:
-        for feeder in feeders:
-            feeder.start()
-        for feeder in feeders:
-            while feeder.is_alive():  # a timed wait can be interrupted everywhere
-                feeder.join(_SECONDS_BETWEEN_LOOKS)
+        workers.extend(map(_start, shares))
+        for worker in workers:
+            while worker.poll() is None:  # a timed wait can be interrupted everywhere
+                with suppress(subprocess.TimeoutExpired):
+                    worker.wait(_SECONDS_BETWEEN_LOOKS)
     finally:
-        for worker, feeder in zip(workers, feeders, strict=True):
+        for worker in workers:
             worker.kill()
             worker.wait()
-            if feeder.ident is not None:
-                feeder.join()  # reads to the end of the pipe
-            for pipe in (worker.stdin, worker.stdout):
-                if pipe is not None:
-                    with suppress(OSError):  # what was not sent yet is lost
-                        pipe.close()
 
 
-def _groups(units: Sequence[Unit]) -> list[list[Unit]]:
-    """Put together what one process compiles: a policy's loop and its learner share most code.
-
-    >>> units = [("policy", "ucb1"), ("policy", "exp3"), ("learner", "ucb1")]
-    >>> groups = _groups([Unit(*each, 1.0, print, None, True) for each in units])
-    >>> [[unit.kind for unit in group] for group in groups]
-    [['policy', 'learner'], ['policy']]
-    """
-    groups: dict[str, list[Unit]] = {}
-    for unit in units:
-        groups.setdefault(unit.label, []).append(unit)
-    return list(groups.values())
-
-
-def _start() -> subprocess.Popen[bytes]:
-    """Start a process that compiles the units it is sent and ignores Ctrl-C."""
+def _start(share: Sequence[Unit]) -> subprocess.Popen[bytes]:
+    """Start a process that compiles some units and ignores Ctrl-C."""
     paths = os.pathsep.join(path for path in sys.path if path)
-    with shielded_children():
+    with tempfile.TemporaryFile() as tasks, shielded_children():
+        for unit in share:
+            # Pickled twice: a class that the process cannot import must fail where the task is
+            # opened, not where the file is read.
+            pickle.dump(pickle.dumps((unit.call, unit.argument)), tasks)
+        tasks.seek(0)
         return subprocess.Popen(
             [sys.executable, "-c", f"from {__name__} import serve; serve()"],
             env={**os.environ, "PYTHONPATH": paths},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdin=tasks,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
 
 
-def _feed(
-    worker: subprocess.Popen[bytes], waiting: queue.SimpleQueue[list[Unit]], work: _Work
-) -> None:
-    """Send units to a process, one at a time, until none is left or the process ends."""
-    pipe, answers = worker.stdin, worker.stdout
-    if pipe is None or answers is None:
-        return
-    with suppress(OSError, ValueError, queue.Empty):
-        while True:
-            for unit in waiting.get_nowait():
-                with work.on(unit):
-                    # Pickled twice: a class that the process cannot import must fail where the
-                    # task is opened, not where the pipe is read.
-                    pickle.dump(pickle.dumps((unit.call, unit.argument)), pipe)
-                    pipe.flush()
-                    if not answers.readline():
-                        return
-
-
 def serve() -> None:
-    """Compile what comes on standard input, and write a line for each."""
-    # What a user's class prints while it is imported must not be read as an answer.
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    sys.stdout = sys.stderr
+    """Compile what comes on standard input."""
     with suppress(EOFError):
         while True:
             task = pickle.load(sys.stdin.buffer)
             with suppress(Exception):  # raised again where it is used
                 call, argument = pickle.loads(task)
                 call(argument)
-            print(file=answers, flush=True)

@@ -9,7 +9,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection
 from typing import Any
@@ -210,17 +210,17 @@ def _exit_with_the_parent(end: Connection) -> None:
         os._exit(0)
 
 
-_SECONDS_FOR_A_WORKER = 10
-_SECONDS_TO_ANSWER = 5.0
+_SECONDS_TO_ANSWER = 10.0
 
 
 @contextmanager
 def dask_executor(address: str | None, workers: int) -> Iterator[Executor]:
-    """Yield an executor of the scheduler at an address, or of a cluster started on this machine."""
+    """Yield Dask's executor of the scheduler at an address, or of a cluster on this machine."""
     try:
         import distributed
     except ImportError as error:
         raise InvalidParameter(missing_package(error)) from error
+    place = address or "this machine"
     with ExitStack() as stack:
         stack.enter_context(_quiet())
         if address is None:
@@ -239,9 +239,28 @@ def dask_executor(address: str | None, workers: int) -> Iterator[Executor]:
         else:
             client = _connect(distributed, address)
         stack.enter_context(client)
-        executor = DaskExecutor(client, address)
-        executor.check_workers()
+        try:
+            client.wait_for_workers(1, timeout=_SECONDS_TO_ANSWER)
+        except TimeoutError as error:
+            raise WorkersLost(
+                f"the Dask scheduler at {place} has no worker; start some with dask worker."
+            ) from error
+        # A pure function would be run once for all tasks with equal arguments.
+        executor = client.get_executor(pure=False)
+        executor.on_this_machine = address is None
+        try:
+            check_same_code(executor.submit(package_code).result(), place)
+        except ImportError as error:
+            raise InvalidParameter(cannot_load(error)) from error
         yield executor
+
+
+def cannot_load(error: BaseException) -> str:
+    """Say that workers do not have what they are to run."""
+    return (
+        f"the workers cannot load what they are to run ({error}); install the same version of "
+        "armrace, and your own modules, there."
+    )
 
 
 def _connect(distributed: Any, address: str) -> Any:
@@ -251,9 +270,7 @@ def _connect(distributed: Any, address: str) -> Any:
 
     def attempt() -> None:
         try:
-            connected.set_result(
-                distributed.Client(address, timeout=_SECONDS_TO_ANSWER, set_as_default=False)
-            )
+            connected.set_result(distributed.Client(address, set_as_default=False))
         except Exception as error:
             connected.set_exception(error)
 
@@ -261,7 +278,7 @@ def _connect(distributed: Any, address: str) -> Any:
         # Dask waits long for a server that is not there, and forever for one of another kind.
         socket.create_connection((host.strip("[]"), int(port)), _SECONDS_TO_ANSWER).close()
         threading.Thread(target=attempt, daemon=True).start()
-        return connected.result(2 * _SECONDS_TO_ANSWER)
+        return connected.result(_SECONDS_TO_ANSWER)
     except (OSError, ValueError, OverflowError) as error:
         raise WorkersLost(
             f"no Dask scheduler answers at {address}; start one with dask scheduler, and give the "
@@ -283,83 +300,3 @@ def _quiet() -> Iterator[None]:
     finally:
         for name, level in usual.items():
             logging.getLogger(name).setLevel(level)
-
-
-class DaskExecutor(Executor):
-    """Dask's own executor, with failures translated into one sentence.
-
-    Dask gives the tasks of a worker that dies to another one. If the scheduler is gone or a task
-    kills one worker after the other, tasks fail with :class:`WorkersLost`.
-    """
-
-    def __init__(self, client: Any, address: str | None) -> None:
-        self._client = client
-        self.on_this_machine = address is None
-        self._place = address or "this machine"
-        # A pure function would be run once for all tasks with equal arguments.
-        self._executor = client.get_executor(pure=False)
-
-    def check_workers(self) -> None:
-        """Refuse a cluster without workers, or with another version of this package."""
-        try:
-            self._client.wait_for_workers(1, timeout=_SECONDS_FOR_A_WORKER)
-        except TimeoutError as error:
-            raise WorkersLost(
-                f"the Dask scheduler at {self._place} has no worker; start some with dask worker."
-            ) from error
-        check_same_code(self.submit(package_code).result(), self._place)
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        """Submit a task."""
-        if self._client.status != "running":
-            raise self._gone()
-        inner = self._executor.submit(function, *arguments, **named)
-        return forwarded(inner, self._translate, inner.cancel)
-
-    def _gone(self) -> WorkersLost:
-        return WorkersLost(f"the Dask scheduler at {self._place} is gone.")
-
-    def _translate(self, error: BaseException) -> BaseException:
-        if isinstance(error, CancelledError):
-            return self._gone()
-        if type(error).__name__ == "KilledWorker":
-            return WorkersLost(
-                f"a task killed one worker after the other at {self._place}; perhaps it needs more "
-                "memory than they have."
-            )
-        if isinstance(error, ImportError):
-            return InvalidParameter(
-                f"the workers at {self._place} cannot load what they are to run ({error}); install "
-                "the same version of armrace there."
-            )
-        return error
-
-
-def forwarded(
-    inner: Future[Any],
-    translate: Callable[[BaseException], BaseException],
-    cancel: Callable[[], Any],
-) -> Future[Any]:
-    """Return a future with the outcome of ``inner``, with errors translated.
-
-    Cancelling it calls ``cancel``.
-    """
-    outer: Future[Any] = Future()
-
-    def hand_on(done: Future[Any]) -> None:
-        # A cancelled future takes no result; its task may have ended anyway. From here on it cannot
-        # be cancelled: to ask first and answer later would leave time for another thread to do so.
-        if not outer.set_running_or_notify_cancel():
-            return
-        try:
-            outer.set_result(done.result())
-        except (CancelledError, Exception) as error:
-            outer.set_exception(translate(error))
-
-    def hand_back(done: Future[Any]) -> None:
-        if done.cancelled():
-            cancel()
-
-    inner.add_done_callback(hand_on)
-    outer.add_done_callback(hand_back)
-    return outer

@@ -26,10 +26,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from armrace.errors import WorkersLost
+from armrace.errors import InvalidParameter, WorkersLost
 from armrace.kernels.engine import PLAYED, STOP
 from armrace.simulation.code_digest import check_same_code, package_code
-from armrace.simulation.executors import check_workers, postponed_interrupts
+from armrace.simulation.executors import cannot_load, check_workers, postponed_interrupts
 from armrace.simulation.experiment import Experiment
 from armrace.simulation.replication import run_replication
 
@@ -325,5 +325,13 @@ def _submit(submit: Callable[[Batch], Future[_Timed]], batch: Batch) -> Future[_
 def _is_lost(future: Future[_Timed]) -> bool:
     """Whether a task was lost with its worker and should be tried again."""
     if future.cancelled():
-        raise WorkersLost("the executor dropped tasks that it had accepted; it was shut down.")
-    return isinstance(future.exception(), BrokenExecutor)
+        raise WorkersLost(
+            "the executor dropped tasks that it had accepted; it was shut down, or its scheduler "
+            "is gone."
+        )
+    error = future.exception()
+    if type(error).__name__ == "KilledWorker":  # Dask's word for a task that kills each worker
+        raise WorkersLost(_LOST) from error
+    if isinstance(error, ImportError):
+        raise InvalidParameter(cannot_load(error)) from error
+    return isinstance(error, BrokenExecutor)

@@ -65,21 +65,13 @@ def cell_bar(shown: bool | None) -> Iterator[Callable[[float, int], None]]:
 
 
 @contextmanager
-def compiling_bar(
-    what: str, seconds: float, shown: bool | None
-) -> Iterator[Callable[[float, str], None]]:
-    """Show that ``what`` is being compiled, which takes about ``seconds``.
-
-    Yields a function that takes the finished share and what is being compiled now. On a terminal
-    that is a bar; elsewhere one line at the start and one at the end tell why nothing happens.
-    """
-    printed = shown is not False and not _visible(shown)
-    started = time.monotonic()
-    if printed:
+def compiling_told(what: str, seconds: float, shown: bool | None) -> Iterator[None]:
+    """Say that ``what`` is being compiled, which takes about ``seconds``, and when it is done."""
+    if shown is not False:
         _print(f"compiling {what}, once; about {seconds:.0f} s.")
-    with progress_bar("compiling, once", shown) as report:
-        yield lambda share, now: report(share, f"compiling {now}, once".replace(" ,", ","))
-    if printed:
+    started = time.monotonic()
+    yield
+    if shown is not False:
         _print(f"compiled in {time.monotonic() - started:.0f} s.")
 
 
