@@ -1,6 +1,7 @@
 """Sources, units and labels: counted as the rows of an export say, and told apart."""
 
 import random
+import threading
 import time
 from collections import defaultdict
 
@@ -117,6 +118,34 @@ def test_a_table_follows_the_log_and_its_rulings(service, clock):
     service.void("ads", sources=["web"])
     (group,) = service.groups("ads").groups
     assert (group.visits, group.voided, group.moved) == (0, 1, 0.0)
+
+
+def test_a_log_that_grows_faster_than_it_is_read_is_shown_all_the_same(service, clock, monkeypatch):
+    monkeypatch.setattr(table_module, "_MOST_AT_ONCE", 20)
+    service.create("ads", ["a", "b"], 0, policy="ucb1", window=50)
+    for _ in range(100):
+        service.decide("ads", source="web")
+    assert wait(service).visits == 100
+    go_on, read = threading.Event(), table_module.VisitTable._read
+
+    def slowly(table, *given):
+        go_on.wait(30)
+        read(table, *given)
+
+    monkeypatch.setattr(table_module.VisitTable, "_read", slowly)
+    before = clock.now
+    clock.move(10)
+    for _ in range(50):
+        service.decide("ads", source="web")
+    answer = service.groups("ads")
+    assert (answer.progress, answer.visits, answer.time) == (1.0, 100, before)
+    go_on.set()
+    for _ in range(2000):
+        answer = service.groups("ads", since=0)  # figures of a range that was not asked for before
+        if answer.visits == 150:
+            break
+        time.sleep(0.005)
+    assert (answer.visits, answer.time) == (150, clock.now)
 
 
 def test_groups_are_searched_sorted_and_shown_in_pages(service, clock):

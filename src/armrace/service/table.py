@@ -113,9 +113,10 @@ class VisitTable:
 
     def __init__(self, log: int, settings: Settings) -> None:
         self._log = log
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.head: Head | None = None
         self.loading: Future[None] | None = None
+        self.was_complete = False
         self.end = 0
         self.kept: dict[Any, tuple[float, Any, Figures]] = {}
         """Figures by what they are of, with when they were made and for which state."""
@@ -139,14 +140,32 @@ class VisitTable:
         read = 0 if self.head is None else self.head.sequence
         return min(1.0, read / self.end) if self.end else 0.0
 
+    def as_of(self, now: int) -> int:
+        """Return up to when the table has the log: now, unless some is being read."""
+        return now if self.loading is None else int(self.time.all[-1:].max(initial=0))
+
     def catch_up(self, session: Session) -> bool:
-        """Read what the log has got; return whether that is done, and go on in the background."""
-        loading = self.loading
-        if loading is not None:
-            if not loading.done():
-                return False
-            self.loading = None
+        """Read what the log has got; return whether the table can be shown.
+
+        Much is read in the background. Once the table has had all of the log, it can be shown
+        meanwhile: a log may grow faster than anybody looks at it.
+        """
+        if self.loading is not None and self.loading.done():
+            loading, self.loading = self.loading, None
             loading.result()
+            self.was_complete = True
+        if self.loading is None:
+            start = self._start(session)
+            reader = session.engine.reader(self._log)
+            if self.end - start.sequence > _MOST_AT_ONCE:
+                self.loading = run_long(lambda: self._read(reader, start))
+            else:
+                self._read(reader, start)
+                self.was_complete = True
+        return self.was_complete
+
+    def _start(self, session: Session) -> Head:
+        """Look how long the log is; return after which record to read on."""
         with session.engine.store.transaction() as transaction:
             self.end = transaction.head(self._log).sequence
             if self.head is None:
@@ -159,23 +178,16 @@ class VisitTable:
                 ):
                     if isinstance(event, events.HoldChanged):
                         self._holds.take(event)
-        reader = session.engine.reader(self._log)
-        if self.end - self.head.sequence > _MOST_AT_ONCE:
-            self.loading = run_long(lambda: self._read(reader))
-            return False
-        self._read(reader)
-        return True
+        return self.head
 
-    def _read(self, reader: LogReader) -> None:
-        assert self.head is not None
-        if self.head.sequence < self.end:
-            ruled = False
-            for part in reader.parts(self.head, self.end):
-                self._take(part)
-                ruled = ruled or any(each.subject == events.ACTIONS for each in part)
-                self.head = head_of(part[-1])
-            if ruled:
-                self.kept.clear()
+    def _read(self, reader: LogReader, start: Head) -> None:
+        if start.sequence < self.end:
+            for part in reader.parts(start, self.end):
+                with self.lock:  # a part is in all columns or in none
+                    self._take(part)
+                    if any(each.subject == events.ACTIONS for each in part):
+                        self.kept.clear()
+                    self.head = head_of(part[-1])
 
     def _take(self, part: list[LogRecord]) -> None:
         for record, event in events_of(part):

@@ -44,18 +44,18 @@ def list_groups(session: Session, asked: ListGroups) -> GroupList:
     # One at a time: a second one would do the same again.
     with table.lock:
         try:
-            is_read = table.catch_up(session)
+            is_shown = table.catch_up(session)
         except BaseException:
             forget_table(session.engine, log)
             raise
-        if not is_read:
+        if not is_shown:
             return GroupList(about.time, table.progress, about.arms, [*table.labels])
         figures = _figures(table, asked, about, leaf)
         found = _found(figures, asked, hashed)
         shown = found[asked.skip : asked.skip + asked.most].tolist()
         scale = about.settings.scale()
         return GroupList(
-            about.time,
+            table.as_of(about.time),
             1.0,
             about.arms,
             [*table.labels],
