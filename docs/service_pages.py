@@ -39,6 +39,9 @@ _PLAIN = {
     "GET /metrics": "For Prometheus; needs the scope `read` and a key of the operator's tenant",
     "GET /openapi.json": "The OpenAPI document",
     "GET /docs": "The endpoints as a page",
+    "POST /ofrep/v1/evaluate/flags/{name}": "A decision as a [flag of OpenFeature]"
+    "(../guide/other-languages.md#openfeature), by its remote evaluation protocol",
+    "POST /ofrep/v1/evaluate/flags": "Several, for a page that may show them",
 }
 """Addresses that are not part of the OpenAPI document."""
 

@@ -40,12 +40,18 @@ from armrace.service.http.access import (
     Api,
     Caller,
     Headers,
-    Refusal,
     TrustedProxies,
     headers_of,
     response_to,
 )
-from armrace.service.http.endpoints import ENDPOINTS, EVENTS, ClientGone, Endpoint, make_document
+from armrace.service.http.endpoints import (
+    ENDPOINTS,
+    EVENTS,
+    FLAGS,
+    ClientGone,
+    Endpoint,
+    make_document,
+)
 from armrace.service.operations.inspection import FORMATS, ExportFile
 from armrace.service.service import Service
 from armrace_client.errors import NotAllowed, NotFound
@@ -224,6 +230,9 @@ class Application:
         for each in (*ENDPOINTS, EVENTS):
             path = each.path.replace("{arm}", "{arm:path}")  # names of arms may have slashes
             routes.append(Route(path, handlers[each.name], methods=[each.route.method]))
+        for flag in FLAGS:
+            path = flag.path.replace("{name}", "{name:path}")  # what cannot be there is not found
+            routes.append(Route(path, _Handler(flag, api, log), methods=["POST"]))
         self.app = Starlette(
             routes=[*routes, *pages(api)],
             lifespan=self._lifespan,
@@ -327,14 +336,19 @@ class _Handler:
                 await _send_parts(answer, name, scope, receive, send)
                 return
             content = await _encoded(answer) if _is_long(answer) else _encode(answer)
+            if tag := self._endpoint.tag(content):
+                more = {"ETag": tag}
+                if tag.encode() in headers.get(b"if-none-match", b""):
+                    status, content = 304, b""
         except ClientGone:
             status, content = 499, b""
         except Exception as error:
             refusal = error if isinstance(error, ArmraceError) else RequestFailed.because_of(error)
-            status, more, sentence = refusal.status, headers_of(refusal), str(refusal)
+            more, sentence = headers_of(refusal), str(refusal)
             if caller is not None and not caller.may_read:  # nor learn which names there are
                 sentence = getattr(refusal, "brief", None) or sentence
-            content = _encode(Refusal(refusal.code, sentence))
+            status, said = self._endpoint.refuse(refusal, sentence, scope)
+            content = _encode(said)
         sent = [
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(content)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
+from hashlib import blake2b
 from typing import Annotated, Any, get_args, get_origin
 from urllib.parse import parse_qsl
 
@@ -19,8 +20,9 @@ from starlette.types import Receive, Scope
 from armrace.errors import InvalidParameter
 from armrace.service.http.access import Headers, Refusal
 from armrace.service.keyring import DEFAULT_TENANT
+from armrace.service.operations.evaluation import Evaluate, EvaluateAll, FlagFailure
 from armrace.service.operations.inspection import FORMATS
-from armrace_client.errors import TooLarge, WrongMedia
+from armrace_client.errors import ArmraceError, TooLarge, WrongMedia
 from armrace_client.operations import MOST_IN_BATCH, OPERATIONS, Create, Describe, Operation
 
 _REFUSALS = {
@@ -37,11 +39,17 @@ _REFUSALS = {
     "500": "A defect of the service",
     "503": "The store cannot be used now, or too much waits; try again",
 }
+_FLAG_STATUSES = (401, 403, 404, 429)
+"""Providers read these; of others, 400 and 500 alone."""
 _ROLE = re.compile(r":\w+:`~?([^`]*)`")
 
 
 class ClientGone(Exception):
     """The connection was closed before the body had come."""
+
+
+class Unreadable(InvalidParameter):
+    """A body or a query is not of the form that it must have."""
 
 
 class Endpoint:
@@ -83,12 +91,34 @@ class Endpoint:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             reason = " ".join(str(error).split()).rstrip(".")
             what = "query" if is_query else "body"
-            raise InvalidParameter(f"the {what} is refused: {reason[:300]}.") from None
+            raise Unreadable(f"the {what} is refused: {reason[:300]}.") from None
         named = [scope["path_params"][each] for each in self.parts]
         operation = self.kind(*named, *msgspec.structs.astuple(rest))
         if isinstance(operation, Create):
             _refuse_paths(operation.policy)
         return operation
+
+    def refuse(self, error: ArmraceError, sentence: str, scope: Scope) -> tuple[int, Any]:
+        """Return the status and the answer that say a refusal."""
+        return error.status, Refusal(error.code, sentence)
+
+    def tag(self, content: bytes) -> str | None:
+        """Return what an answer is known by, so that it is not sent again to whoever has it."""
+        return None
+
+
+class FlagEndpoint(Endpoint):
+    """An endpoint of OpenFeature's remote evaluation protocol, with its statuses and refusals."""
+
+    def refuse(self, error: ArmraceError, sentence: str, scope: Scope) -> tuple[int, Any]:
+        failure = FlagFailure.of(error, sentence, scope["path_params"].get("name"))
+        if isinstance(error, Unreadable):
+            failure = msgspec.structs.replace(failure, error_code="PARSE_ERROR")
+        status = 500 if error.status >= 500 else 400
+        return error.status if error.status in _FLAG_STATUSES else status, failure
+
+    def tag(self, content: bytes) -> str | None:
+        return None if self.parts else f'"{blake2b(content, digest_size=16).hexdigest()}"'
 
 
 @cache
@@ -97,7 +127,10 @@ def _rest_of(kind: type[Operation[Any]], named: int) -> type[msgspec.Struct]:
     arguments = _arguments(kind)
     fields = [_field(each, arguments) for each in msgspec.structs.fields(kind)[named:]]
     return msgspec.defstruct(
-        f"{kind.__name__}Body", fields, frozen=True, forbid_unknown_fields=True
+        f"{kind.__name__}Body",
+        fields,
+        frozen=True,
+        forbid_unknown_fields=kind.__struct_config__.forbid_unknown_fields,
     )
 
 
@@ -171,6 +204,8 @@ EVENTS.description = (
     "Follow the state of an experiment in a stream of events, one whenever it has changed."
 )
 _ALL = (*ENDPOINTS, EVENTS)
+FLAGS = (FlagEndpoint("evaluate", Evaluate), FlagEndpoint("evaluate_all", EvaluateAll))
+"""Not in the document: they are in that of the protocol."""
 
 
 # --- the document ----------------------------------------------------------------------

@@ -1,6 +1,13 @@
 """What the service does for each operation that :mod:`armrace_client.operations` declares."""
 
-from armrace.service.operations import deciding, experiments, groups, inspection, rulings
+from armrace.service.operations import (
+    deciding,
+    evaluation,
+    experiments,
+    groups,
+    inspection,
+    rulings,
+)
 from armrace.service.work import HANDLERS
 
-__all__ = ["HANDLERS", "deciding", "experiments", "groups", "inspection", "rulings"]
+__all__ = ["HANDLERS", "deciding", "evaluation", "experiments", "groups", "inspection", "rulings"]
