@@ -100,7 +100,7 @@ def transactions(side: Side) -> int:
     """Return how many transactions a server has made."""
     with urllib.request.urlopen(f"http://127.0.0.1:{side.port}/metrics") as answer:
         text = answer.read().decode()
-    return int(text.partition("\narmrace_transactions_total ")[2].split()[0])
+    return int(float(text.partition("\narmrace_transactions_total ")[2].split()[0]))
 
 
 def processor_seconds(pids: list[int]) -> float:

@@ -206,8 +206,8 @@ def test_metrics_count_answers_and_alarms(client):
     text = client.get("/metrics").text
     assert 'armrace_refusals_total{code="reward-conflict"} 1' in text
     assert 'armrace_requests_total{endpoint="/v1/rewards",status="409"} 1' in text
-    assert "\narmrace_open_visits 1\n" in text
-    assert "\narmrace_loaded_experiments 1\n" in text
+    assert "\narmrace_open_visits 1.0\n" in text
+    assert "\narmrace_loaded_experiments 1.0\n" in text
     assert "\narmrace_transactions_total " in text
 
 

@@ -190,6 +190,7 @@ class Work:
         transaction.forget_snapshots(log, [each for each in stale if each not in snapshots])
         for sequence, data in snapshots.items():
             transaction.save_snapshot(log, sequence, data)
+        experiment.rewarded_at = self.experiment.rewarded_at  # a snapshot does not know it
         self.shard.experiment = self.experiment = experiment
         self.shard.snapshot_at = max([base, *snapshots])
         self.snapshot_wanted = True

@@ -14,13 +14,11 @@ import sys
 import threading
 import time
 import traceback
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from itertools import accumulate, count
+from itertools import count
 from types import AsyncGeneratorType
 from typing import Any, Literal, TextIO
 
@@ -33,8 +31,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from armrace.errors import ArmraceError, RequestFailed
-from armrace.service.background import run_in_background
-from armrace.service.engine import Engine
+from armrace.service.background import run_in_background, run_soon
 from armrace.service.http.access import (
     Access,
     Api,
@@ -52,6 +49,7 @@ from armrace.service.http.endpoints import (
     Endpoint,
     make_document,
 )
+from armrace.service.http.metrics import MEDIA_TYPE, Counts, Metrics
 from armrace.service.operations.inspection import FORMATS, ExportFile
 from armrace.service.service import Service
 from armrace_client.errors import NotAllowed, NotFound
@@ -61,8 +59,6 @@ LogLevel = Literal["all", "problems", "none"]
 _LONGEST_ID = 64
 _PROCESS, _numbers = f"{secrets.token_hex(6)}-", count(1)
 """New ids differ from those of other processes and from one another; they need not be secret."""
-_LIMITS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
-"""The seconds by which answers are counted."""
 
 
 class RequestLog:
@@ -71,11 +67,7 @@ class RequestLog:
     def __init__(self, level: LogLevel = "problems", file: TextIO | None = None) -> None:
         self._least = {"all": 0, "problems": 500, "none": 1000}[level]
         self._file = file
-        self._answers: Counter[tuple[str, int]] = Counter()
-        self._problems: Counter[str] = Counter()
-        self._durations = [0] * (len(_LIMITS) + 1)
-        """How many answers took up to each limit and more than the one before."""
-        self._seconds = 0.0
+        self.counts = Counts()
 
     def write(
         self, name: str, endpoint: Endpoint, status: int, began: float, error: ArmraceError | None
@@ -85,9 +77,7 @@ class RequestLog:
         ``began`` is a reading of ``time.perf_counter``. Of a defect the traceback is written.
         """
         seconds, code = time.perf_counter() - began, None if error is None else error.code
-        self._answers[endpoint.path, status] += 1
-        self._seconds += seconds
-        self._durations[bisect_left(_LIMITS, seconds)] += 1
+        self.counts.add(endpoint.path, status, seconds)
         if code is not None:
             self.count_problem(code)
         if status >= self._least:
@@ -98,7 +88,7 @@ class RequestLog:
 
     def count_problem(self, code: str) -> None:
         """Count a refusal by its code; those of the code reward-conflict are alarms."""
-        self._problems[code] += 1
+        self.counts.problems[code] += 1
 
     def note(self, message: str) -> None:
         """Write about something that is not a request."""
@@ -107,34 +97,6 @@ class RequestLog:
 
     def _print(self, line: str) -> None:
         print(line, file=self._file or sys.stderr, flush=True)
-
-    def metrics(self, engine: Engine) -> str:
-        """Return all counts, with figures of the experiments in memory, for Prometheus."""
-        answers, problems = sorted(self._answers.items()), sorted(self._problems.items())
-        limits = [*(f"{each:g}" for each in _LIMITS), "+Inf"]
-        durations = dict(zip(limits, accumulate(self._durations), strict=True))
-        loaded = engine.loaded
-        families: dict[str, dict[str, Any]] = {
-            "requests_total counter": {
-                f'{{endpoint="{path}",status="{status}"}}': n for (path, status), n in answers
-            },
-            "refusals_total counter": {f'{{code="{code}"}}': n for code, n in problems},
-            "request_seconds histogram": {
-                **{f'_bucket{{le="{limit}"}}': n for limit, n in durations.items()},
-                "_sum": f"{self._seconds:.6f}",
-                "_count": durations["+Inf"],
-            },
-            "transactions_total counter": {"": engine.transactions},
-            "loaded_experiments gauge": {"": len(loaded)},
-            "open_visits gauge": {"": sum(len(each.experiment.open) for each in loaded)},
-            "keys_readable gauge": {"": int(engine.keyring.problem is None)},
-        }
-        lines = []
-        for family, values in families.items():
-            name = family.partition(" ")[0]
-            lines.append(f"# TYPE armrace_{family}\n")
-            lines += [f"armrace_{name}{which} {value}\n" for which, value in values.items()]
-        return "".join(lines)
 
 
 def _line(moment: float, said: dict[str, Any], error: BaseException | None = None) -> str:
@@ -217,6 +179,8 @@ class Application:
         self._is_serving = False
         self._question: asyncio.Future[None] | None = None
         """What the store was asked last, to see whether it answers."""
+        self._metrics = Metrics(service.engine, log.counts)
+        self._scrape: asyncio.Future[bytes] | None = None
         handlers = {each.name: _Handler(each, api, log) for each in ENDPOINTS}
         handlers[EVENTS.name] = _EventsHandler(EVENTS, api, log)
         self._decide, self._reward = handlers["decide"], handlers["reward"]
@@ -286,7 +250,9 @@ class Application:
     async def _show_metrics(self, request: Request) -> Response:
         access, headers = self._api.access, dict(request.scope["headers"])
         access.charge(access.check(request.scope, headers, "read", operator=True).key)
-        return PlainTextResponse(self._log.metrics(self._engine))
+        if self._scrape is None or self._scrape.done():  # one at a time, however many ask
+            self._scrape = asyncio.wrap_future(run_soon(self._metrics.exposition))
+        return Response(await asyncio.shield(self._scrape), media_type=MEDIA_TYPE)
 
     async def _refuse(self, request: Request, error: Exception) -> Response:
         """Answer an error outside of endpoints and pages, which answer theirs themselves."""

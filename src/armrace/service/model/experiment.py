@@ -81,6 +81,8 @@ class ExperimentState:
         self.head = BEGINNING
         self.tenant, self.name = event.tenant, event.name
         self.created = self.time = event.time
+        self.rewarded_at = event.time
+        """When the last reward came, at the latest: snapshots do not hold it."""
         self.settings: Settings = read_settings(event.settings)
         self.phase: Phase = "running"
         self.arms: list[str] = list(self.settings.arms)
@@ -272,7 +274,7 @@ class ExperimentState:
         visit = self.find(event.decision)
         if visit is None or visit.steps is not None:
             raise DamagedFile(f"the log rewards decision {event.decision}, which is not open.")
-        visit.steps = event.steps
+        visit.steps, self.rewarded_at = event.steps, event.time
         if visit.verdict == "void":
             return
         visit.source = event.source or visit.source
@@ -483,6 +485,7 @@ class ExperimentState:
         # Not by ``__init__``, which would start a learner only to throw it away.
         experiment = cls.__new__(cls)
         vars(experiment).update(msgspec.structs.asdict(data))
+        experiment.rewarded_at = data.time
         experiment.arms = [arm for arm, _ in data.arms]
         experiment.statuses = [status for _, status in data.arms]
         experiment.generation = Generation.load(data.generation, data.settings)
