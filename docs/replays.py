@@ -10,7 +10,8 @@ No search is run. The attack that the library has for a cell, ``strip`` with thr
 like it are tried on the seeds of selection, and the one that costs most is played. If the library
 has none, or where there are many runs, those that it has for the policy at other budgets, for its
 base and variants, and for similar targets are tried as well. ``near-ties`` is not in
-the library: there a quick search is run. To play a cell again, take its line out of the file.
+the library: there a quick search is run, as for a policy that the library does not know, which
+begins with the attacks above. To play a cell again, take its line out of the file.
 ``docs/arena_page.py`` writes the page from the file.
 """
 
@@ -68,12 +69,14 @@ def main() -> None:
 
 def play(cell: SearchCell, before: list[Adversary]) -> tuple[Adversary, HeldOut]:
     """An attack on a cell, and what it costs in runs that took no part in its choice."""
-    if cell.environment == "near-ties":
+    attacks = known_attacks(cell)
+    known = {winner.policy for winner in load_library().winners}
+    if cell.environment == "near-ties" or cell.policy not in known:
         plan = msgspec.structs.replace(find_budget("quick"), confirming=runs_of(cell))
-        verdict = search(cell.target, plan, "quick", 0, given=before, workers=1, compiling=False)
+        given = before if cell.environment == "near-ties" else [*before, *attacks]
+        verdict = search(cell.target, plan, "quick", 0, given=given, workers=1, compiling=False)
         return verdict.attack, verdict.held_out
     book = Journal(cell.target, 0)
-    attacks = known_attacks(cell)
     choosing = Ratings(cell.target, Stage.SELECTING, 0, book, workers=1)
 
     def cost(attack: Adversary) -> float:
