@@ -80,7 +80,8 @@ def lost(rate, means):
 
 def test_a_rate_that_does_not_suit_the_gap_loses_runs_for_ever():
     """The best arm returns if ``mean ln(1 + rate) > rate (mean - gap)``, here below 0.35 or so."""
-    assert 0.5 * math.log1p(0.2) > 0.2 * 0.4 and 0.5 * math.log1p(0.9) < 0.9 * 0.4
+    assert 0.5 * math.log1p(0.2) > 0.2 * 0.4
+    assert 0.5 * math.log1p(0.9) < 0.9 * 0.4
     # Of 100 other runs none is lost at 0.2 and 35 are at 0.9. If one in 200 were lost, and one in
     # three, these limits would be passed with probabilities below 0.001 and 1e-13.
     assert lost(0.2, [0.5, 0.4]) <= 0.025

@@ -6,8 +6,16 @@ import threading
 
 import pytest
 
-from armrace.errors import AlreadyExists, DamagedFile, ForeignTicket, InvalidParameter, UnknownName
+from armrace.errors import (
+    AlreadyExists,
+    DamagedFile,
+    ForeignTicket,
+    InvalidParameter,
+    RewardConflict,
+    UnknownName,
+)
 from armrace.service.keyring import LEASE, Keyring, SigningKeys, TokenContent
+from serving import records
 from torture.forgeries import forge
 
 CONTENT = TokenContent(log=3, sequence=12345, arm=2, closes=1_700_000_000_000)
@@ -186,3 +194,19 @@ def test_a_prepared_key_is_accepted_everywhere_before_it_signs(tmp_path):
 def test_tokens_of_others_are_refused():
     """3,000 that are changed, signed with another key, or another tenant's."""
     assert forge(3000) == 0
+
+
+def test_feedback_for_rounds_that_were_never_played_is_refused_and_teaches_nothing(service):
+    """Reports with an invented token, an altered one, and one whose visit has had its reward."""
+    service.create("ads", ["a", "b"], policy="ucb1", missing=0)
+    token = service.decide("ads").decision
+    assert service.reward(token, 1.0) == "accepted"
+    before, arms = records(service), service.describe("ads").arms
+    altered = token[:-1] + ("A" if token[-1] != "A" else "B")
+    for report in ("a", "A" * len(token), altered):
+        with pytest.raises(ForeignTicket):
+            service.reward(report, 0.0)
+    assert records(service) == before
+    with pytest.raises(RewardConflict):
+        service.reward(token, 0.0)  # the log notes that there was one, and no reward
+    assert service.describe("ads").arms == arms

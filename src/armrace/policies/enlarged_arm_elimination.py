@@ -25,13 +25,20 @@ class EnlargedArmElimination(RacePolicy, frozen=True, tag="enlarged-arm-eliminat
     probability ``1 - delta`` (Theorem 1; ``armrace.theory`` works out its constants from the
     paper's two lemmas). The ``C`` is paid even if nothing was corrupted.
 
+    No mean of ``n`` rewards can be moved by more than ``C/n``, whoever knows what. So the bound
+    also holds against an attacker who **sees the arm**, with the changes that were seen as ``C``:
+    this is the idea of SE-WR (Wang et al. 2025), whose constants were not read.
+
     >>> state = EnlargedArmElimination(corruption=20, delta=0.1).start(arms=2, horizon=1000)
     >>> state.rule.allowance
     array([20.])
     """
 
     family: ClassVar[str] = "paper"
-    reference: ClassVar[str] = "Theorem 1 of Lykouris, Mirrokni and Paes Leme (2018)"
+    reference: ClassVar[str] = (
+        "Theorem 1 of Lykouris, Mirrokni and Paes Leme (2018); SE-WR of Wang, Zuo, Liu, Lui and "
+        "Hajiesmaili (2025), Stochastic bandits robust to adversarial attacks"
+    )
     source_kind: ClassVar[str] = "print"
     source_note: ClassVar[str] = (
         "Theorem 1 was read in the paper; the statement of its second lemma holds, its last "

@@ -6,14 +6,24 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from itertools import groupby
+from typing import cast
 
 import msgspec
 
 from armrace import FIGURES, __version__
 from armrace.errors import UnknownName
 from armrace.reproduction.papers import PAPERS
-from armrace.reproduction.studies import Finding, Form, Paper, Point, Reproduced, Study
-from armrace.simulation import Result
+from armrace.reproduction.studies import (
+    Finding,
+    Form,
+    Paper,
+    Playable,
+    Played,
+    Point,
+    Reproduced,
+    Study,
+)
+from armrace.simulation import Experiment
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.executors import running_executor
 from armrace.simulation.progress import Progress, progress_bar
@@ -84,13 +94,19 @@ def reproduce(
     with running_executor(executor, workers) as running:
         points = [study.points(form) for study in chosen]
         every = [each.experiment for placed in points for each in placed]
-        compile_experiments(every, running, progress)
+        simulated = [each for each in every if isinstance(each, Experiment)]
+        compile_experiments(simulated, running, progress)
         done: list[Reproduced] = []
         with progress_bar(f"reproducing {paper}", progress) as report:
             for study, placed in zip(chosen, points, strict=True):
                 done.append(_run(study, placed, form, running, workers))
                 report(len(done) / len(chosen))
     return Reproduction(paper, quick, seed, tuple(done), time.perf_counter() - started)
+
+
+def _kind(experiment: Experiment | Playable) -> tuple[bool, int]:
+    """What experiments that run together have in common."""
+    return isinstance(experiment, Experiment), experiment.replications
 
 
 def _run(
@@ -101,10 +117,13 @@ def _run(
     workers: int | None,
 ) -> Reproduced:
     started = time.perf_counter()
-    results: list[Result] = []
+    results: list[Played] = []
     experiments = [each.experiment for each in points]
-    for _, group in groupby(experiments, lambda each: each.replications):
-        results += run_experiments(list(group), executor, workers, False)
+    for (simulated, _), group in groupby(experiments, _kind):
+        if simulated:
+            results += run_experiments(cast("list[Experiment]", [*group]), executor, workers, False)
+        else:
+            results += [each.run() for each in cast("list[Playable]", [*group])]
     if any(result.interrupted for result in results):
         raise KeyboardInterrupt
     found = study.found(points, results)
