@@ -24,6 +24,7 @@ LONGEST = (
     "tests/reports",
     "tests/docs/test_cluster.py",
     "tests/testing/test_contracts.py",
+    "tests/cli/test_follow.py",
     "tests/policies/test_other_parameters.py",
     "tests/simulation/test_compilation.py",
     "tests/verification",

@@ -99,6 +99,7 @@ _EXTRA_OF = {
     **dict.fromkeys(_SERVICE, "service"),
     "psycopg": "postgres",
     "distributed": "dask",
+    "nats": "nats",
 }
 
 

@@ -43,6 +43,15 @@ def count(number: float) -> str:
     return f"{int(number):,}" if number == int(number) else f"{number:,.6g}"
 
 
+def number_of(number: int, noun: str) -> str:
+    """Return a number of things in words.
+
+    >>> number_of(1, "reward"), number_of(16_479, "reward")
+    ('1 reward', '16,479 rewards')
+    """
+    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
+
+
 def short(number: float) -> str:
     """Write a number in as few characters as possible, for axes and narrow cells.
 

@@ -152,7 +152,7 @@ def test_a_preview_changes_nothing(store, tmp_path, capsys):
     assert run([*line, "--preview"]) == 0
     out = capsys.readouterr().out
     assert "2 visits would be voided, of 2 visits that 3 names select." in out
-    assert "1 names are unknown, and 0 have nothing that is not voided already." in out
+    assert "1 name is unknown, and 0 have nothing that is not voided already." in out
     assert voided(store) == []
 
 

@@ -22,7 +22,7 @@ from armrace.cli.outputs import (
     write_json,
 )
 from armrace.errors import InvalidParameter
-from armrace.formatting import count
+from armrace.formatting import count, number_of
 from armrace.service.keyring import DEFAULT_TENANT
 
 if TYPE_CHECKING:
@@ -54,6 +54,15 @@ By = Annotated[
     ),
 ]
 
+DEFAULT_SERVER = "http://127.0.0.1:8380"
+Server = Annotated[
+    str | None,
+    options.option(
+        "--server URL", f"The service; by default {DEFAULT_SERVER}.", envvar="ARMRACE_SERVER"
+    ),
+]
+Key = Annotated[str | None, options.option("--key KEY", "An admin key; by default ARMRACE_KEY.")]
+
 
 class RulingOptions(NamedTuple):
     """The options of all four commands."""
@@ -81,17 +90,8 @@ class RulingOptions(NamedTuple):
     preview: Annotated[
         bool, options.option("--preview", "Change nothing, and say what would change.")
     ] = False
-    server: Annotated[
-        str | None,
-        options.option(
-            "--server URL",
-            "The service; by default http://127.0.0.1:8380.",
-            envvar="ARMRACE_SERVER",
-        ),
-    ] = None
-    key: Annotated[
-        str | None, options.option("--key KEY", "An admin key; by default ARMRACE_KEY.")
-    ] = None
+    server: Server = None
+    key: Key = None
     store: Annotated[
         str | None,
         options.option("--store PLACE", "Work on a store that no server uses, in place of one."),
@@ -174,13 +174,15 @@ class _Sum:
     def sentences(self) -> list[str]:
         done = {"void": "voided", "retract": "retracted", "hold": "held", "release": "released"}
         found, word = self.data, done[self.verdict]
-        would = "would be" if self.preview else "were"
-        what = "visits" if self.verdict in ("void", "release") else "rewards"
+        were = "would be" if self.preview else "was" if found["changed"] == 1 else "were"
+        what = "visit" if self.verdict in ("void", "release") else "reward"
+        unknown, same = found["unknown"], found["unchanged"]
         return [
-            f"{count(found['changed'])} {what} {would} {word}, of {count(found['visits'])} visits "
-            f"that {count(found['names'])} names select.",
-            f"{count(found['unknown'])} names are unknown, and {count(found['unchanged'])} have "
-            f"nothing that is not {word} already.",
+            f"{number_of(found['changed'], what)} {were} {word}, of "
+            f"{number_of(found['visits'], 'visit')} that {number_of(found['names'], 'name')} "
+            f"{'selects' if found['names'] == 1 else 'select'}.",
+            f"{number_of(unknown, 'name')} {'is' if unknown == 1 else 'are'} unknown, and "
+            f"{count(same)} {'has' if same == 1 else 'have'} nothing that is not {word} already.",
             *(self.last.notes if self.last is not None else ()),
         ]
 
@@ -261,7 +263,7 @@ def _service(given: RulingOptions) -> Iterator[Calls]:
     if given.store is None:
         from armrace_client import Client
 
-        with Client(given.server or "http://127.0.0.1:8380", given.key) as client:
+        with Client(given.server or DEFAULT_SERVER, given.key) as client:
             yield client
         return
     from armrace.service.service import is_database, open_service

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, NamedTuple
 
@@ -17,6 +15,7 @@ from armrace.cli.arguments import number, whole
 from armrace.cli.options import expanded
 from armrace.cli.outputs import say
 from armrace.errors import InvalidParameter, missing_package
+from armrace.files import read_toml
 
 
 def serve_demo(settings: dict[str, Any], speed: float) -> None:
@@ -186,12 +185,7 @@ def _read(config: str | None) -> dict[str, Any]:
     """Return the settings of a TOML file."""
     if config is None:
         return {}
-    try:
-        found = tomllib.loads(Path(config).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidParameter(f"cannot read {config}: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidParameter(f"{config} is not a TOML file: {error}.") from None
+    found = read_toml(config)
     unknown = sorted(found.keys() - set(ServeOptions._fields))
     if unknown:
         raise InvalidParameter(f"{config} has the unknown setting {unknown[0]!r}.")

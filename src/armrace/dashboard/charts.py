@@ -12,7 +12,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from armrace.audit.findings import COUNTS, HIDDEN, STILL
-from armrace.formatting import count, figure
+from armrace.formatting import count, figure, number_of
 from armrace.reports.charts import (
     Chart,
     Line,
@@ -44,15 +44,6 @@ def say_moment(time: float) -> str:
     """A time in UTC for people, from milliseconds since 1970."""
     moment = datetime.fromtimestamp(time / 1000, UTC)
     return f"{moment.day} {moment:%b %H:%M}"
-
-
-def number_of(number: int, noun: str) -> str:
-    """Return a number of things in words.
-
-    >>> number_of(1, "reward"), number_of(16_479, "reward")
-    ('1 reward', '16,479 rewards')
-    """
-    return f"{count(number)} {noun}{'' if number == 1 else 's'}"
 
 
 class TimeChart(NamedTuple):

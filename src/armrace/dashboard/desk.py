@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from starlette.requests import Request
 
-from armrace.dashboard.charts import number_of
 from armrace.dashboard.conclusions import median_delay
 from armrace.dashboard.rendering import address, render
 from armrace.dashboard.streaming import CachedCalls, Content
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.files.spreadsheets import csv_text
+from armrace.formatting import number_of
 from armrace.limits import read_moment
 from armrace.offline.identifiers import IdentifierFile, selector_of
 from armrace.service.http.access import Caller

@@ -14,8 +14,8 @@ from urllib.parse import urlencode
 from jinja2 import Environment
 from markupsafe import Markup
 
-from armrace.dashboard.charts import HALF, MISSING, delay_ticks, number_of, ruling_text, say_moment
-from armrace.formatting import count, duration, figure, short
+from armrace.dashboard.charts import HALF, MISSING, delay_ticks, ruling_text, say_moment
+from armrace.formatting import count, duration, figure, number_of, short
 from armrace.reports.charts import NARROW
 from armrace.reports.kit import style_sheet, templates
 from armrace_client.answers import LayerView

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import tempfile
+import tomllib
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -185,3 +187,13 @@ def _release(lock: FileLock) -> None:
     with suppress(OSError):
         Path(lock.lock_file).unlink(missing_ok=True)
     lock.release()
+
+
+def read_toml(path: Path | str) -> dict[str, Any]:
+    """Return what a TOML file has."""
+    try:
+        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidParameter(f"cannot read {path}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidParameter(f"{path} is not a TOML file: {error}.") from None

@@ -6,7 +6,6 @@ import csv
 import difflib
 import gzip
 import io
-import tomllib
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +18,7 @@ import polars as pl
 
 from armrace.contexts import LONGEST_TEXT
 from armrace.errors import InvalidParameter, UnknownName
+from armrace.files import read_toml
 from armrace.formatting import count
 
 EVERY = ("*",)
@@ -113,12 +113,7 @@ def read_columns(path: Path | str) -> dict[str, str]:
     Args:
         path: the TOML file.
     """
-    try:
-        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidParameter(f"cannot read {path}: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidParameter(f"{path} is not a TOML file: {error}.") from None
+    data = read_toml(path)
     table = data.get("columns", data)
     if not isinstance(table, dict):
         raise InvalidParameter(f"columns of {path} must be a table; got {table!r}.")
