@@ -100,6 +100,7 @@ _EXTRA_OF = {
     "psycopg": "postgres",
     "distributed": "dask",
     "nats": "nats",
+    "gymnasium": "gymnasium",
 }
 
 

@@ -12,6 +12,7 @@ PROGRAMS = {
     "flask_shop": r"green: shown \d{3} times, clicked \d+ times(.|\n)*a forged token: 400",
     "web_shop": r"the red banner for now: .* be reached(.|\n)*'red': 600(.|\n)*0 were refused",
     "late_rewards": r"'green': [3-9]\d{3}(.|\n)*'green': 0\.[89](.|\n)*alarm: False",
+    "broken_agent": r"no attack: [12]\d lost(.|\n)*found, for 1\d: 1[1-6]\d(.|\n)*there: [4-6]\d",
     "own_attack": r"optimistic-log-barrier: [\d,]+ of 4,000(.|\n)*the worst that a search finds",
     "resumable_sweep": r"4 results of the first run, 4 of them kept, 8 at the end",
     "audit_and_void": r"suspect: partner 7\n\d+ visits voided(.|\n)*alarm: False",

@@ -28,6 +28,7 @@ EPILOG = options.examples(
     "armrace redteam tsallis-inf --budget 300 --objective p95 --effort full --folder search",
     "armrace redteam expert-barrier --environment visitors-segments --budget 300",
     "armrace redteam my_module:MyPolicy --budget 100 --family my_module:MyAttack --json -",
+    "armrace redteam armrace.agents:PythonAgent --set agent=my_module:Agent --horizon 1000",
 )
 
 Families = Annotated[
@@ -44,7 +45,7 @@ SearchBudget = Annotated[
     str,
     options.run_option(
         "--effort NAME",
-        "quick, usual or full: some 500, 2,000 or 10,000 replications for each budget.",
+        "few, quick, usual or full: some 70, 500, 2,000 or 10,000 replications for each budget.",
         autocompletion=complete_efforts,
     ),
 ]

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from armrace.kernels.compiling import entry, inlined
 from armrace.kernels.crowds import book_visit, context_of
-from armrace.kernels.fingerprints import is_users
+from armrace.kernels.fingerprints import fingerprint, is_users
 from armrace.kernels.generics import (
     NO_LAYER,
     Scene,
@@ -412,6 +412,37 @@ def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
             first = last
 
     return compiled_run
+
+
+@cache
+def make_stepper(code: str) -> Callable[..., None]:
+    """Make the function that plays a single round, for a policy that is told its arm."""
+
+    @entry(code, holds_lock=True)
+    def play_step(
+        policy: Any,
+        attack: Attack,
+        rewards: Rewards,
+        stream: Stream,
+        ledger: Ledger,
+        workspace: Workspace,
+        first: int,
+        crowd: Any = None,
+    ) -> None:
+        play(policy, attack, rewards, stream, ledger, workspace, first, first + 1, True, crowd)
+
+    return play_step
+
+
+@cache
+def make_drawer() -> Callable[..., None]:
+    """Make the function that draws a chunk of rounds and their visitors before they are played."""
+
+    @entry(fingerprint([]), holds_lock=True)
+    def draw_ahead(rewards: Rewards, chunk: int) -> None:
+        call_at(rewards.fill, rewards.state, (chunk, 0, 0))
+
+    return draw_ahead
 
 
 @cache

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -20,11 +22,13 @@ from armrace.adversaries.by_visitor import (
     at_visitors,
 )
 from armrace.adversaries.two_phase import ACTIONS, BlindTwoPhase, NamedTwoPhase, TwoPhase
+from armrace.agents import PythonAgent, seconds_a_round
 from armrace.environments import Environment
 from armrace.errors import ArmraceError, InvalidParameter, UnknownName
-from armrace.formatting import figure
+from armrace.formatting import duration, figure
 from armrace.kernels.crowds import Crowd
 from armrace.policies import Policy
+from armrace.randomness import MAXIMAL_SEED
 from armrace.red_team.library import winners_for
 from armrace.red_team.space import at_places, cross, mutate, places_of, sample, space_of
 from armrace.red_team.target import Journal, Ratings, SearchBudget, Stage, Target, find_budget
@@ -33,6 +37,7 @@ from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.executors import running_executor
 from armrace.simulation.experiment import make_experiment
 from armrace.simulation.progress import Progress, progress_bar
+from armrace.simulation.replication import live_attack, make_parts
 
 _WINDOWS = ((0.5, 1.0), (0.9, 1.0), (0.0, 0.5))
 _SIMULATIONS_OF_A_START = 20
@@ -92,8 +97,12 @@ def initial_candidates(
     count: int,
     generator: np.random.Generator,
     given: Sequence[Adversary] = (),
+    known: int = MAXIMAL_SEED,
 ) -> list[Adversary]:
-    """Return at least ``count`` attacks to begin with, a quarter of ``count`` drawn at random."""
+    """Return at least ``count`` attacks to begin with, a quarter of ``count`` drawn at random.
+
+    Of more than ``known`` attacks that need no luck, some are taken at even distances.
+    """
     attacks = [*given, *builtin_attacks(target), *_winners(target)]
     for family in families:
         if issubclass(family, TwoPhase):
@@ -103,6 +112,7 @@ def initial_candidates(
         else:
             attacks.append(family())
     distinct = list(dict.fromkeys(attacks))
+    distinct = distinct[:: max(1, math.ceil(len(distinct) / known))]
     # However many attacks are known, some are random: the worst may resemble none of them.
     count = max(count, len(distinct) + round(_SHARE_OF_CHANCE * count))
     while len(distinct) < count:
@@ -247,7 +257,7 @@ def explore(
     # 0 is the number of no stage, so that ratings draw other numbers.
     generator = np.random.default_rng([seed, 0])
     places, added = effort.rungs[0]
-    attacks = initial_candidates(ratings.target, families, places, generator, given)
+    attacks = initial_candidates(ratings.target, families, places, generator, given, effort.known)
     # There may be more candidates than planned: known attacks never crowd out random ones.
     planned = effort.searching + added * (len(attacks) - places)
     progress = _Progress(ratings, planned, report)
@@ -265,6 +275,46 @@ def explore(
         step = _LARGEST_STEP * (_SMALLEST_STEP / _LARGEST_STEP) ** late
         children = [_child(parents, families, generator, step) for _ in range(effort.children)]
         progress.rate([*parents, *children], effort.replications)
+
+
+class SearchCost(NamedTuple):
+    """What a search of an agent will cost."""
+
+    replications: int
+    rounds: int
+    """Of each replication; in each the agent is called once."""
+    seconds_a_round: float
+
+    def __str__(self) -> str:
+        calls = self.replications * self.rounds
+        return (
+            f"some {self.replications:,} replications of {self.rounds:,} rounds: {calls:,} calls "
+            f"of the agent, about {duration(calls * self.seconds_a_round)} at "
+            f"{figure(1e6 * self.seconds_a_round)} us each"
+        )
+
+
+def search_cost(target: Target, effort: str = "usual") -> SearchCost:
+    """Say what a search would cost, after a second of play without an attack, or one round.
+
+    Args:
+        target: an agent under attack; see :class:`armrace.agents.PythonAgent`.
+        effort: the effort of the search.
+    """
+    plan, generator = find_budget(effort), np.random.default_rng(0)
+    places, added = plan.rungs[0]
+    families = families_for(target)
+    begun = initial_candidates(target, families, places, generator, known=plan.known)
+    experiment = target.experiment("none", 1, 0)
+    compile_experiments([experiment])
+    parts = make_parts(experiment, 0)
+    if parts.agent is None:
+        raise InvalidParameter(
+            f"policy must be a python-agent to say what its calls cost; got {target.policy.tag()}."
+        )
+    seconds = seconds_a_round(parts, live_attack(parts), parts.agent)
+    most = plan.total + added * (len(begun) - places) + _BUILTIN_FINALISTS * plan.selecting
+    return SearchCost(most, target.horizon, seconds)
 
 
 def check_searcher(name: str) -> None:
@@ -359,7 +409,8 @@ def redteam(
         environment: the source of rewards, in a form that :func:`armrace.simulate` takes.
         budget: the most corruption that an attack may spend.
         horizon: the number of rounds of each replication.
-        effort: ``quick``, ``usual`` or ``full``: some 500, 2,000 or 10,000 replications.
+        effort: ``quick``, ``usual`` or ``full``: some 500, 2,000 or 10,000 replications; or
+            ``few``: some 70, for agents whose calls take long or cost money.
         objective: what is made large: ``mean``, or the 95th percentile ``p95``.
         measure: of which measure of the ledger.
         families: classes of attacks whose parameters are searched, such as your own; by default
@@ -398,6 +449,8 @@ def redteam(
     searched = [_family(family) for family in families]
     given = [ADVERSARIES.make(attack) for attack in attacks]
     place = None if folder is None else Path(folder)
+    if progress is not False and isinstance(target.policy, PythonAgent):
+        print(f"armrace: {search_cost(target, effort)}.", file=sys.stderr, flush=True)
     title = f"attacking {target.policy.tag()}"
     with running_executor(executor, workers) as running, progress_bar(title, progress) as report:
         return search(
@@ -477,7 +530,8 @@ def _select(
 ) -> tuple[Adversary, Adversary]:
     """Return the worst attack found and the worst built-in one, after more replications of both."""
     scores = Scores(searching)
-    rivals = scores.best(_BUILTIN_FINALISTS, builtin)
+    rated = searching.attacks()
+    rivals = scores.best(_BUILTIN_FINALISTS, [attack for attack in builtin if attack in rated])
     # Distinct in their order: a set's order depends on hashes, and the verdict must not.
     finalists = list(dict.fromkeys([*scores.best(plan.finalists), *rivals]))
     selecting.rate(finalists, plan.selecting)

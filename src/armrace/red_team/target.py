@@ -51,6 +51,8 @@ class SearchBudget(msgspec.Struct, frozen=True, kw_only=True):
     finalists: int
     selecting: int
     confirming: int
+    known: int = MAXIMAL_SEED
+    """How many known attacks are tried at first; if there are more, at even distances."""
 
     @property
     def searching(self) -> int:
@@ -65,6 +67,18 @@ class SearchBudget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 EFFORTS: dict[str, SearchBudget] = {
+    "few": SearchBudget(
+        # For agents of which a single call takes long, or costs money.
+        rungs=((16, 1), (4, 3)),
+        parents=2,
+        children=2,
+        generations=1,
+        replications=2,
+        finalists=2,
+        selecting=4,
+        confirming=8,
+        known=12,
+    ),
     "quick": SearchBudget(
         # Two replications of each attack at first: one alone often drops the best.
         rungs=((56, 2), (16, 4), (6, 8)),

@@ -6,6 +6,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
+from armrace.agents import PythonAgent
 from armrace.errors import InvalidParameter
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.fingerprints import file_digest, fingerprint, is_own, source_files
@@ -68,6 +69,8 @@ def experiment_code(experiment: Experiment) -> str:
     policy, environment, adversary = experiment.policy, experiment.environment, experiment.adversary
     foreign = _foreign(policy) + _foreign(environment) + _foreign(adversary)
     functions = []
+    if isinstance(policy, PythonAgent):
+        return f"{package_code()} {policy.code()} {fingerprint([*foreign])}"
     if _foreign(policy):
         functions += implementations(policy.start(environment.arms, experiment.horizon))
     if _foreign(adversary):

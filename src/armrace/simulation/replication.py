@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armrace.agents import agent_maker, play_agent, wait_for_arms
 from armrace.audit import Audit, audit
 from armrace.audit.audit_trail import has_trail_of_leaves, unwatched, watch_unchecked
 from armrace.audit.auditing import unfit_for_audit
@@ -100,6 +101,8 @@ class Parts(NamedTuple):
     """Who comes, if visitors differ."""
     rewards: tuple[float, float] = (0.0, 1.0)
     """The range of the rewards, honest or not."""
+    agent: Callable[[], Any] | None = None
+    """What makes the agent that decides in Python; none for a compiled policy."""
 
 
 def make_parts(
@@ -119,7 +122,9 @@ def make_parts(
     layers = policy.layer_count(arms, horizon)
     crowd = experiment.environment.crowd()
     shape = None if crowd is None else crowd_shape(crowd)
-    state, adversary = policy.start_with(arms, horizon, shape), experiment.adversary.start(setting)
+    agent = agent_maker(experiment, replication)
+    state = wait_for_arms(arms) if agent else policy.start_with(arms, horizon, shape)
+    adversary = experiment.adversary.start(setting)
     experts = None if crowd is None else policy.experts(state)
     accounts = arms, layers, 0 if experts is None else experts[1].size
     if experiment.audit is not None:
@@ -148,6 +153,7 @@ def make_parts(
         checked=checked,
         crowd=crowd,
         rewards=experiment.environment.reward_range(),
+        agent=agent,
     )
 
 
@@ -214,6 +220,8 @@ def rounds_to_play(experiment: Experiment) -> RoundsToPlay:
 def runner_for(parts: Parts) -> Runner:
     """Return the compiled loop for this class of policy."""
     code = fingerprint(implementations(parts.policy))
+    if parts.agent is not None:
+        return engine.make_stepper(code)
     make = engine.make_runner if parts.leap is None else fast_forward.make_fast_forwarder
     return make(code, True) if parts.checked else make(code)
 
@@ -240,6 +248,9 @@ def play_out(parts: Parts) -> None:
     # Both objects own the memory behind the addresses that are passed on: they must live until the
     # compiled loop has returned.
     attack = live_attack(parts)
+    if parts.agent is not None:
+        play_agent(parts, attack, parts.agent)
+        return
     live = LiveRewards(parts.law, parts.workspace.drawn, parts.ledger.clean_totals)
     before = (parts.policy, attack.attack, live.rewards, parts.learner_stream)
     after = (parts.ledger, parts.record, parts.workspace)
@@ -284,14 +295,17 @@ def run_replication(
     seconds = time.perf_counter() - started
     view = experiment.policy.inspect(parts.policy_state) if replication == 0 else ()
     found = None if experiment.audit is None else audit(parts.policy, experiment.audit)
-    return _outcome(parts, view, seconds, found)
+    return outcome_of(parts, view, seconds, found)
 
 
 def _shape(parts: Parts) -> tuple[int, int]:
     return parts.ledger.pulls.size, parts.ledger.layer_corruption.size
 
 
-def _outcome(parts: Parts, view: Sequence[ArmView], seconds: float, found: Audit | None) -> Outcome:
+def outcome_of(
+    parts: Parts, view: Sequence[ArmView] = (), seconds: float = 0.0, found: Audit | None = None
+) -> Outcome:
+    """Compute the regrets of a replication from its ledger."""
     rows, gaps = parts.record.rows, parts.means.max() - parts.means
     pseudo = leaf = constant = expert = rows.pulls @ gaps
     if parts.crowd is not None:
