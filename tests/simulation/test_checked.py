@@ -58,6 +58,22 @@ def test_checks_change_no_figure(attack):
     assert checked.spec == usual.spec
 
 
+class CountingStray(Stray, frozen=True, tag="counting-stray"):
+    draws_by_weights = True
+    learns_from_others = True
+
+
+@pytest.mark.parametrize("more", [{"checked": True}, {"audit": 0.01}])
+def test_a_probability_that_no_run_uses_is_checked_where_it_is_used(more):
+    """A policy that counts rewards need not compute, round by round, what nothing looks at."""
+    odd = CountingStray(probability=1.5)
+    assert armrace.simulate(odd, **GIVEN).figure("pseudo_regret").mean == 0.0
+    with pytest.raises(BrokenPolicy, match=r"gave arm 0 the probability 1\.5"):
+        armrace.simulate(odd, **GIVEN, **more)
+    with pytest.raises(BrokenPolicy, match="chose arm 3"):
+        armrace.simulate(CountingStray(arm=3), **GIVEN)
+
+
 def test_comparisons_can_be_checked():
     assert armrace.compare([Stray(), "ucb1"], **GIVEN, checked=True).best()
     with pytest.raises(BrokenPolicy, match="chose arm 5"):

@@ -238,15 +238,18 @@ def play(
     last: int,
     trusted: bool,
     crowd: Any = None,
+    counts: bool = False,
 ) -> None:
     """Play the rounds from ``first`` up to, not including, ``last``.
 
-    ``crowd`` says who comes, if visitors differ.
+    ``crowd`` says who comes, if visitors differ. ``counts`` says that nothing looks at the
+    probabilities of tickets, which are then neither checked nor, in compiled code, computed.
 
     The two loops below are deliberately not separate functions: each level of functions that
     contains all of a policy's code doubles the time to compile.
     """
-    arms, layers, exact = ledger.pulls.size, ledger.layer_corruption.size, workspace.exact[0]
+    arms, layers = ledger.pulls.size, ledger.layer_corruption.size
+    exact = workspace.exact[0] and not counts
     for chunk in range(first // CHUNK, (last + CHUNK - 1) // CHUNK):
         if workspace.control[STOP]:
             return
@@ -388,11 +391,14 @@ def _postpone_refresh(ledger: Ledger, workspace: Workspace, round: int) -> None:
 
 
 @cache
-def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
-    """Make the compiled run for states whose implementations have the fingerprint ``code``."""
+def make_runner(code: str, checked: bool = False, counts: bool = False) -> Callable[..., None]:
+    """Make the compiled run for states whose implementations have the fingerprint ``code``.
+
+    See :func:`play` on ``counts``.
+    """
     trusted = not is_users(code)
 
-    @entry(code, checked)
+    @entry(f"{code}.counts" if counts else code, checked)
     def compiled_run(
         policy: Any,
         attack: Attack,
@@ -407,7 +413,10 @@ def make_runner(code: str, checked: bool = False) -> Callable[..., None]:
         first = 0
         for row in range(record.checkpoints.size):
             last = record.checkpoints[row]
-            play(policy, attack, rewards, stream, ledger, workspace, first, last, trusted, crowd)
+            rounds = (first, last)
+            play(
+                policy, attack, rewards, stream, ledger, workspace, *rounds, trusted, crowd, counts
+            )
             write_row(ledger, record, row)
             first = last
 

@@ -49,6 +49,7 @@ from armrace.kernels.generics import (
     learn,
     make_ticket,
     pass_round,
+    replacing,
     spelled,
     teaches_nothing,
 )
@@ -159,7 +160,8 @@ def fitting(ticket: Ticket, arms: int, layers: int, exact: bool) -> Ticket:
     What follows uses its arm and its layer as indices without a check.
     """
     if not ticket_fits(ticket, arms, layers, exact):
-        _refuse(ticket)
+        # A probability that is not checked need not be computed for the error either.
+        _refuse(ticket if exact else _with_probability(ticket, np.nan))
     return ticket
 
 
@@ -188,6 +190,8 @@ def decide_fitting(
     chosen = choose(state, stream, None, context)
     return assign(state, chosen if trusted else fitting(chosen, arms, layers, exact), context)
 
+
+_with_probability = replacing(Ticket, "probability")
 
 _raise_refusal = spelled(
     "def raise_refusal(ticket): raise BadTicket({members})",

@@ -18,7 +18,7 @@ from armrace.kernels import engine
 from armrace.kernels.crowds import Crowd, crowd_shape
 from armrace.kernels.dispatch import implementations
 from armrace.kernels.engine import CheckpointRecord, Ledger, is_spent, make_ledger, make_record
-from armrace.kernels.fingerprints import fingerprint
+from armrace.kernels.fingerprints import fingerprint, is_users
 from armrace.kernels.handles import call_entry
 from armrace.kernels.laws import Law
 from armrace.kernels.live import BadTicket
@@ -103,6 +103,8 @@ class Parts(NamedTuple):
     """The range of the rewards, honest or not."""
     agent: Callable[[], Any] | None = None
     """What makes the agent that decides in Python; none for a compiled policy."""
+    counts: bool = False
+    """Whether nothing looks at the probabilities of tickets: the policy only counts rewards."""
 
 
 def make_parts(
@@ -154,6 +156,7 @@ def make_parts(
         crowd=crowd,
         rewards=experiment.environment.reward_range(),
         agent=agent,
+        counts=experiment.audit is None and policy.draws_by_weights and policy.learns_from_others,
     )
 
 
@@ -222,6 +225,8 @@ def runner_for(parts: Parts) -> Runner:
     code = fingerprint(implementations(parts.policy))
     if parts.agent is not None:
         return engine.make_stepper(code)
+    if parts.counts and is_users(code) and not parts.checked:
+        return engine.make_runner(code, counts=True)
     make = engine.make_runner if parts.leap is None else fast_forward.make_fast_forwarder
     return make(code, True) if parts.checked else make(code)
 
