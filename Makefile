@@ -5,15 +5,15 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 NEWEST := numba llvmlite numpy
 
-.PHONY: help setup packages programs demo test test-long lint style types warm-up bench verify mutants forensics torture worst grid locked pictures docs reference newest package clean
+.PHONY: help setup packages programs javascript demo test test-long lint style types warm-up bench verify mutants forensics torture worst grid locked pictures docs reference newest package clean
 
 help: ## show what there is
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
 setup: $(READY) ## make .venv with everything for development
 
-$(READY): pyproject.toml constraints.txt
-	@$(MAKE) --no-print-directory --jobs=2 packages programs
+$(READY): pyproject.toml constraints.txt clients/typescript/package-lock.json
+	@$(MAKE) --no-print-directory --jobs=3 packages programs javascript
 	@touch $@
 
 # A recent pip takes 20 seconds less, and so does leaving bytecode to the first import of a module.
@@ -40,6 +40,14 @@ programs:
 	    [ "$$browser" ] || missing="$$missing chromium"; \
 	    [ -z "$$missing" ] || echo "Install$$missing to run all tests."; \
 	  fi
+
+# Where there is no node, the tests of the client for TypeScript are left out.
+javascript:
+	@if command -v npm > /dev/null; then \
+	  npm ci --prefix clients/typescript --ignore-scripts --no-audit --no-fund --loglevel=error; \
+	else \
+	  echo "Install node and npm to run all tests."; \
+	fi
 
 demo: setup ## compare policies under click fraud, and write a report
 	$(BIN)/armrace compare
@@ -137,5 +145,5 @@ package: setup ## build dist/ and client/dist/, and try the wheel that brings ma
 	rm -rf $(VENV)-package
 
 clean: ## remove what the other targets made
-	rm -rf $(VENV) $(VENV)-package $(VENV)-newest build site dist client/dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-package $(VENV)-newest build site dist client/dist clients/typescript/dist clients/typescript/node_modules .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
