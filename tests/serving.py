@@ -152,6 +152,15 @@ def said_of_visits(service: Service, name: str = "ads") -> bytes:
     return msgspec.msgpack.encode([*others, counts, leaves])
 
 
+def attacked(service: Service, clock: Clock, name: str = "ads") -> None:
+    """Make an experiment with an alarm: its best arm pays nothing from some moment on."""
+    service.create(name, ["a", "b"], 0, policy="ucb1", window=2, horizon=100_000, seed=3)
+    for second in range(45):
+        made = service.decide_many(name, 20)
+        service.reward_many([(each, float(second < 30 and each.arm == "a")) for each in made])
+        clock.move(1)
+
+
 def events_over_http(application: Any, headers: Any = ()) -> Any:
     """The messages of a stream of events, as ASGI sends them; not as fast as the test client."""
     scope = {

@@ -11,12 +11,12 @@ from armrace.dashboard.charts import certificate_chart, reward_chart, traffic_ch
 from armrace.dashboard.conclusions import (
     FINE_PRINT,
     conclude,
-    describe_alarms,
     describe_ratio,
     median_delay,
 )
 from armrace.dashboard.rendering import _cell_html
 from armrace.service import MemoryStore, Service
+from armrace.service.notices import describe_alarms
 from armrace_client.answers import RatioCheck
 from serving import Clock
 

@@ -16,7 +16,7 @@ from armrace.service.http.metrics import Counts, Metrics
 from armrace.service.http.server import Server
 from armrace.service.log.sqlite import SqliteStore
 from hosting import HOSTILE, HOSTILE_NAME, fill, running
-from serving import LOCAL
+from serving import LOCAL, attacked
 
 
 def samples(text):
@@ -84,15 +84,6 @@ def test_alarms_and_names_that_are_hostile_are_told(service, clock):
     assert found["certified_corruption"] == history.certificates[-2] > 10
     assert scraped(service)["armrace_alarmed_experiments"] == {(): 1.0}
     assert HOSTILE not in Metrics(service.engine, Counts()).exposition().decode()
-
-
-def attacked(service, clock, name):
-    """An experiment with an alarm."""
-    service.create(name, ["a", "b"], 0, policy="ucb1", window=2, horizon=100_000, seed=3)
-    for second in range(45):
-        made = service.decide_many(name, 20)
-        service.reward_many([(each, float(second < 30 and each.arm == "a")) for each in made])
-        clock.move(1)
 
 
 def names(service, made):

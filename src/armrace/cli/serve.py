@@ -109,6 +109,18 @@ TrustedProxies = Annotated[
         "The addresses or networks of these proxies, between commas.",
     ),
 ]
+Webhook = Annotated[
+    str | None, _setting("--webhook URL", "Where to send alarms, signed, as they are raised.")
+]
+WebhookSecret = Annotated[
+    str | None, _setting("--webhook-secret FILE", "The file of the secret that signs them.")
+]
+Url = Annotated[
+    str | None,
+    _setting(
+        "--url URL", "Where people reach the service, for links; by default where it listens."
+    ),
+]
 
 
 class ServeOptions(NamedTuple):
@@ -123,6 +135,9 @@ class ServeOptions(NamedTuple):
     log: Log = None
     trust_user_header: TrustUserHeader = None
     trusted_proxies: TrustedProxies = None
+    webhook: Webhook = None
+    webhook_secret: WebhookSecret = None
+    url: Url = None
 
 
 Open = Annotated[

@@ -14,9 +14,7 @@ from armrace.audit.findings import Alarm
 from armrace.dashboard.charts import certificate_chart, reward_chart, traffic_chart
 from armrace.dashboard.conclusions import (
     FINE_PRINT,
-    Notice,
     conclude,
-    describe_alarms,
     describe_ratio,
     matrix_rows,
 )
@@ -34,6 +32,7 @@ from armrace.offline.identifiers import selector_of
 from armrace.reports.charts import linear_axis
 from armrace.service.http.access import Caller, is_of_another_site
 from armrace.service.http.endpoints import read_body
+from armrace.service.notices import Notice, describe_alarms
 from armrace_client.answers import (
     ExperimentHealth,
     ExperimentView,

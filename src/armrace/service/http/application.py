@@ -50,6 +50,7 @@ from armrace.service.http.endpoints import (
     make_document,
 )
 from armrace.service.http.metrics import MEDIA_TYPE, Counts, Metrics
+from armrace.service.http.webhooks import Webhooks, WebhookSettings
 from armrace.service.operations.inspection import FORMATS, ExportFile
 from armrace.service.service import Service
 from armrace_client.errors import NotAllowed, NotFound
@@ -90,13 +91,15 @@ class RequestLog:
         """Count a refusal by its code; those of the code reward-conflict are alarms."""
         self.counts.problems[code] += 1
 
-    def note(self, message: str) -> None:
+    def note(self, event: str, message: str | None = None, **about: Any) -> None:
         """Write about something that is not a request."""
         if self._least < 1000:
-            self._print(_line(time.time(), {"message": message}))
+            self._print(_line(time.time(), {"event": event, "message": message, **about}))
 
     def _print(self, line: str) -> None:
-        print(line, file=self._file or sys.stderr, flush=True)
+        file = self._file or sys.stderr
+        file.write(f"{line}\n")  # at once: several threads write
+        file.flush()
 
 
 def _line(moment: float, said: dict[str, Any], error: BaseException | None = None) -> str:
@@ -111,7 +114,7 @@ class _JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         error = record.exc_info[1] if record.exc_info else None
-        return _line(record.created, {"message": record.getMessage()}, error)
+        return _line(record.created, {"event": "server", "message": record.getMessage()}, error)
 
 
 UVICORN_LOGS: dict[str, Any] = {
@@ -156,6 +159,7 @@ def create_application(
     pages: Pages = lambda api: (),
     declared_open: bool = False,
     proxies: TrustedProxies | None = None,
+    webhook: WebhookSettings | None = None,
 ) -> Application:
     """Return the application of a service, which it closes when it ends.
 
@@ -163,15 +167,23 @@ def create_application(
     """
     service.engine.when_failed = when_failed
     log = log or RequestLog()
-    access = Access(service.keyring, rate, service.tenant, log.note, declared_open, proxies)
-    return Application(service, Api(service.engine, access), version, log, pages)
+    tell = partial(log.note, "keys")
+    access = Access(service.keyring, rate, service.tenant, tell, declared_open, proxies)
+    webhooks = None if webhook is None else Webhooks(service.engine, webhook, log.note)
+    return Application(service, Api(service.engine, access), version, log, pages, webhooks)
 
 
 class Application:
     """All addresses of a service; the most frequent requests pass by Starlette and its routes."""
 
     def __init__(
-        self, service: Service, api: Api, version: str, log: RequestLog, pages: Pages
+        self,
+        service: Service,
+        api: Api,
+        version: str,
+        log: RequestLog,
+        pages: Pages,
+        webhooks: Webhooks | None,
     ) -> None:
         self._service, self._engine = service, service.engine
         self._api, self._log = api, log
@@ -179,7 +191,8 @@ class Application:
         self._is_serving = False
         self._question: asyncio.Future[None] | None = None
         """What the store was asked last, to see whether it answers."""
-        self._metrics = Metrics(service.engine, log.counts)
+        self._webhooks = webhooks
+        self._metrics = Metrics(service.engine, log.counts, webhooks)
         self._scrape: asyncio.Future[bytes] | None = None
         handlers = {each.name: _Handler(each, api, log) for each in ENDPOINTS}
         handlers[EVENTS.name] = _EventsHandler(EVENTS, api, log)
@@ -220,17 +233,25 @@ class Application:
     @asynccontextmanager
     async def _lifespan(self, application: Starlette) -> AsyncIterator[None]:
         self._is_serving = True
+        if self._webhooks is not None:
+            self._webhooks.start()
         yield
         self._is_serving = False
         self.streams.close()
         # A database that does not answer is not waited for.
         if not await self._api.drain(_CLOSE_SECONDS):
-            self._log.note(f"the store has not answered for {_CLOSE_SECONDS:g} seconds.")
+            self._log.note("stop", f"the store has not answered for {_CLOSE_SECONDS:g} seconds.")
             return
         try:
-            await asyncio.wait_for(_in_thread(self._service.close), _CLOSE_SECONDS)
+            await asyncio.wait_for(_in_thread(self._close), _CLOSE_SECONDS)
         except (ArmraceError, TimeoutError) as error:
-            self._log.note(f"the store could not be closed: {error or 'it does not answer.'}")
+            reason = f"the store could not be closed: {error or 'it does not answer.'}"
+            self._log.note("stop", reason)
+
+    def _close(self) -> None:
+        if self._webhooks is not None:
+            self._webhooks.close()
+        self._service.close()
 
     async def _readiness(self, request: Request) -> Response:
         is_ready = self._is_serving and self._engine.failure is None

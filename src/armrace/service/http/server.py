@@ -44,6 +44,7 @@ from armrace.service.http.application import (
     RequestLog,
     create_application,
 )
+from armrace.service.http.webhooks import WebhookSettings
 from armrace.service.service import (
     Service,
     default_place,
@@ -356,6 +357,12 @@ class ServerSettings(NamedTuple):
     """The header in which trusted proxies say which person sends a request."""
     trusted_proxies: str | None = None
     """The addresses or networks of these proxies, separated by commas."""
+    webhook: str | None = None
+    """The address that alarms are sent to."""
+    webhook_secret: Path | str | None = None
+    """The file of the secret that signs them."""
+    url: str | None = None
+    """Where people reach the service, for links; by default where it listens."""
 
     @property
     def proxies(self) -> TrustedProxies | None:
@@ -369,6 +376,16 @@ class ServerSettings(NamedTuple):
                 "send the header."
             )
         return TrustedProxies(header, addresses)
+
+    @property
+    def webhooks(self) -> WebhookSettings | None:
+        """Where alarms are told, if they are."""
+        if self.webhook is None:
+            return None
+        if self.webhook_secret is None:
+            raise InvalidParameter("webhook_secret must be given with webhook: alarms are signed.")
+        pages = (self.url or self.address).rstrip("/")
+        return WebhookSettings(self.webhook, Path(self.webhook_secret), pages)
 
     @property
     def address(self) -> str:
@@ -390,6 +407,8 @@ def serve(
     ``say`` shows a line to the user; ``alongside`` is entered while the service serves.
     """
     host, port, proxies = settings.host, settings.port, settings.proxies
+    if (webhook := settings.webhooks) is not None:
+        webhook.check()
     where = default_place() if settings.store is None else settings.store
     local = host == "localhost" or is_loopback(host)
     if not local and address_of(host) is None:
@@ -413,7 +432,7 @@ def serve(
 
     log = RequestLog(settings.log)
     application = create_application(
-        service, settings.rate, stop, version, log, pages, settings.open, proxies
+        service, settings.rate, stop, version, log, pages, settings.open, proxies, webhook
     )
     server = Server(application, host, port, per_address=settings.per_address)
     if settings.open:

@@ -125,10 +125,13 @@ class Marks:
             os.close(self._file)
 
 
-def marks_path(keys: Path, store: str) -> Path:
-    """Return where the marks of the database named ``store`` are kept: beside the keys."""
+def marks_path(keys: Path, store: str, what: str = "marks") -> Path:
+    """Return where the marks of the database named ``store`` are kept: beside the keys.
+
+    So is ``what`` else a server keeps for itself.
+    """
     name = hashlib.blake2b(store.encode(), digest_size=4).hexdigest()
-    return keys.with_name(f"{keys.name}-marks-{name}")
+    return keys.with_name(f"{keys.name}-{what}-{name}")
 
 
 def check_mark(transaction: Transaction, log: int, head: Head) -> None:
