@@ -56,6 +56,10 @@ def test_experts_and_coefficients_are_shown_with_names_that_do_no_harm(shop):
     assert "&lt;script&gt;" in shown
     assert HOSTILE not in shown
     assert "expert-barrier cannot be audited where visitors differ" in shown
+    drawn = shown[shown.index('id="h-experts"') :]
+    assert "Chart: Whom the policy follows" in drawn
+    table = drawn[drawn.index('id="table-experts"') :]
+    assert "single arms" in table[: table.index("</table>")]
 
 
 def test_pages_fit_and_are_accessible(shop):

@@ -274,6 +274,27 @@ def test_the_state_shows_leaves_experts_and_coefficients(service, clock):
     assert adds["device=android"] > 0.5 > adds["device=ios"]
 
 
+def test_the_history_has_the_weights_of_experts(service, clock):
+    make(service, "expert-barrier")
+    serve(service, clock, 150)
+    service.start_afresh("ads")
+    serve(service, clock, 150, 150)
+    clock.move(60)
+    history, view = service.history("ads"), service.describe("ads")
+    assert list(history.experts) == ["linear", "linear-ucb", "leaves", "single arms"]
+    shares = [each for each in zip(*history.experts.values(), strict=True) if None not in each]
+    assert len(shares) > 40
+    assert all(sum(each) == pytest.approx(1) for each in shares)
+    last = [view.experts[name] for name in ("linear", "linear-ucb", "leaves")]
+    assert list(shares[-1][:3]) == last
+    assert shares[-1][3] == view.experts["always a"] + view.experts["always b"]
+    service.add_arm("ads", "c")
+    assert service.history("ads").experts["single arms"][-1] == shares[-1][3]
+    assert is_replay(service)
+    service.create("alike", ["a", "b"], 0)
+    assert service.history("alike").experts == {}
+
+
 def test_probabilities_of_leaves_are_those_of_their_next_decisions(service, clock):
     make(service)
     serve(service, clock, 300)

@@ -179,6 +179,8 @@ class HistoryView(msgspec.Struct, frozen=True):
     """The corruption that each layer tolerates; empty for a policy without layers."""
     deletions: list[DeletionView]
     rulings: list[RulingView]
+    experts: dict[str, list[float | None]] = {}
+    """The weight of each expert that learns, and of the single arms together, at each time."""
 
 
 class SourceDayView(msgspec.Struct, frozen=True):

@@ -250,6 +250,24 @@ def certificate_chart(history: HistoryView) -> TimeChart:
     )  # fmt: skip
 
 
+def expert_chart(history: HistoryView) -> TimeChart:
+    """Return the weights of experts over time; those of single arms together are dashed."""
+    lines = [
+        Line(
+            name, "muted" if name == "single arms" else f"line-{place}", history.times,
+            list(weights), dashes=_DASHES[1] if name == "single arms" else (), width=2.0,
+        )
+        for place, (name, weights) in enumerate(history.experts.items(), start=1)
+    ]  # fmt: skip
+    return TimeChart(
+        "experts",
+        "Whom the policy follows",
+        "Weight of each expert over time, and of those that always play one arm together.",
+        _panel(history.times, "weight", 0.0, 1.0, lines, _ruling_signs(history), _percent),
+        _percent,
+    )
+
+
 def _most_played(history: HistoryView) -> tuple[list[int], list[int]]:
     """Return the arms to draw, in their order, and the others."""
     arms = range(len(history.arms))

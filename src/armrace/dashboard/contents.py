@@ -11,7 +11,12 @@ import numpy as np
 from starlette.requests import Request
 
 from armrace.audit.findings import Alarm
-from armrace.dashboard.charts import certificate_chart, reward_chart, traffic_chart
+from armrace.dashboard.charts import (
+    certificate_chart,
+    expert_chart,
+    reward_chart,
+    traffic_chart,
+)
 from armrace.dashboard.conclusions import (
     FINE_PRINT,
     conclude,
@@ -119,6 +124,7 @@ async def experiment_content(reading: CachedCalls, caller: Caller, name: str) ->
         traffic_chart(history),
         reward_chart(history, view.settings["rewards"]),
         certificate_chart(history),
+        expert_chart(history),
     ]
     values: dict[str, Any] = {
         "caller": caller,

@@ -48,6 +48,8 @@ class HistoryPoint(msgspec.Struct, array_like=True):
     """The sum of what they have earned, on the grid."""
     alarms: int
     certificate: float
+    trust: list[float] = []
+    """The weight of each expert that learns and of all single arms together, if there are some."""
 
 
 class History(msgspec.Struct, array_like=True):
@@ -164,7 +166,18 @@ def point_of(experiment: ExperimentState, time: int, is_audited: bool = False) -
         list(learned),
         list(steps),
         *(_findings(learner) if is_audited else (0, 0.0)),
+        _trust(experiment),
     )
+
+
+def _trust(experiment: ExperimentState) -> list[float]:
+    """Return the weights of experts with those of single arms, which come last, put together."""
+    weights = experiment.generation.trust
+    found = experiment.generation.learner.experts() if weights else None
+    if found is None:
+        return []
+    learning = len(found[0])
+    return [*weights[:learning], sum(weights[learning:])]
 
 
 def _findings(learner: Learner) -> tuple[int, float]:

@@ -227,7 +227,21 @@ def history_of(experiment: ExperimentState, time: int) -> HistoryView:
         tolerated=experiment.generation.learner.tolerated(),
         deletions=deletions,
         rulings=[*history.rulings],
+        experts=_experts_over_time(experiment, points),
     )
+
+
+def _experts_over_time(
+    experiment: ExperimentState, points: list[HistoryPoint]
+) -> dict[str, list[float | None]]:
+    found = experiment.generation.learner.experts()
+    if found is None or experiment.settings.schema is None:
+        return {}
+    names = [*found[0], "single arms"]
+    return {
+        name: [point.trust[place] if point.trust else None for point in points]
+        for place, name in enumerate(names)
+    }
 
 
 def _by_arm(counts: Iterable[list[int]]) -> list[list[int]]:
