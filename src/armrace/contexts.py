@@ -12,9 +12,8 @@ the same on every machine.
 from __future__ import annotations
 
 import json
-import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from armrace.errors import (
 )
 from armrace.kernels.generics import ContextShape
 from armrace_client.contexts import (
+    ABSENT,
     GRID,
     LARGEST_END,
     LONGEST_TEXT,
@@ -91,7 +91,7 @@ class Schema(ContextSchema, frozen=True, forbid_unknown_fields=True):
     @property
     def shape(self) -> ContextShape:
         """The size of vectors and the number of leaves."""
-        return ContextShape(self.dimension, self.leaf_count)
+        return ContextShape(self.dimension, self.leaf_count, bool(self.arm_features))
 
     def vector(self, features: bytes) -> npt.NDArray[np.float64]:
         """The vector of a code: a 1 and the coordinates of all features, of length at most 1.
@@ -108,23 +108,46 @@ class Schema(ContextSchema, frozen=True, forbid_unknown_fields=True):
         Args:
             codes: the features of each code as numbers, one row a code.
         """
-        widths = [self._width(feature) for feature in self.features.values()]
-        found = np.zeros((len(codes), 1 + sum(widths)))
-        found[:, 0] = 1.0
-        place = 1
-        for feature, width, column in zip(self.features.values(), widths, codes.T, strict=True):
-            missing = column == MISSING
+        blocks = self._coordinates(self.features, codes)
+        found: npt.NDArray[np.float64] = np.hstack([np.ones((len(codes), 1)), *blocks.values()])
+        return found / self.scale
+
+    def vector_of_arms(self, features: bytes, arms: Sequence[bytes]) -> npt.NDArray[np.float64]:
+        """The vectors of all arms for a visitor, one after the other.
+
+        Each has a 1, the visitor's coordinates, the arm's, and the products of ``cross``.
+
+        Args:
+            features: the code of the visitor's features.
+            arms: the code of each arm's.
+        """
+        codes = np.frombuffer(b"".join(arms), dtype="<i2").reshape(len(arms), -1)
+        visitor = np.frombuffer(features, dtype="<i2")[np.newaxis].repeat(len(arms), axis=0)
+        blocks = self._coordinates(self.features, visitor)
+        blocks |= self._coordinates(self.arm_features, codes)
+        products = [
+            (blocks[one][:, :, np.newaxis] * blocks[other][:, np.newaxis]).reshape(len(arms), -1)
+            for one, other in self.cross
+        ]
+        found = np.hstack([np.ones((len(arms), 1)), *blocks.values(), *products])
+        return (found / self.scale).ravel()
+
+    def _coordinates(
+        self, declared: Mapping[str, Feature], codes: npt.NDArray[np.int16]
+    ) -> dict[str, npt.NDArray[np.float64]]:
+        """The coordinates of each feature, one row a code; all are exact."""
+        blocks = {}
+        for (name, feature), column in zip(declared.items(), codes.T, strict=True):
+            block = blocks[name] = np.zeros((len(codes), self._width(feature)))
+            missing = column <= ABSENT
             if isinstance(feature, Category):
-                chosen = np.where(missing, width - 1, column)
-                found[np.arange(len(codes)), place + chosen] = 1.0
+                chosen = np.where(missing, block.shape[1] - 1, column)
+                block[np.arange(len(codes)), chosen] = 1.0
             else:
-                found[:, place] = np.where(missing, 0.0, column / GRID)
+                block[:, 0] = np.where(missing, 0.0, column / GRID)
                 if self._may_lack:
-                    found[:, place + 1] = missing
-            place += width
-        # Every feature adds at most 1 to the squared length, and so does the constant.
-        scaled: npt.NDArray[np.float64] = found / math.sqrt(1.0 + len(self.features))
-        return scaled
+                    block[:, 1] = missing
+        return blocks
 
 
 _PARTS = {"context": "features", "leaves": "leaves", "missing_feature": "missing"}

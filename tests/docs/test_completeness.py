@@ -98,8 +98,8 @@ def test_every_address_that_the_application_answers_is_described() -> None:
 def test_every_setting_is_described() -> None:
     page = read(REFERENCE / "service.md")
     of_experiments, of_servers = page.split("\n## Settings of ")[1:3]
-    # What is made of ``context``, ``leaves`` and ``missing_feature``, and a secret.
-    made = {"schema", "feature_key"}
+    # What is made of ``context``, ``leaves``, ``arm_values`` and the like, and a secret.
+    made = {"schema", "feature_key", "arm_codes"}
     for name in {*Settings.__struct_fields__, *Create.__struct_fields__} - made:
         assert f"\n| `{name}` | " in of_experiments, name
     for name in ServerSettings._fields:

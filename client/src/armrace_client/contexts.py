@@ -12,7 +12,7 @@ import hashlib
 import itertools
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 import msgspec
@@ -35,6 +35,8 @@ LARGEST_END = 1e15
 """The farthest end of a number's range from 0."""
 MISSING = -32768
 """The code of a feature that was not given, where that is allowed."""
+ABSENT = -32767
+"""The code of a feature that an arm does not have by itself: decisions must give it."""
 
 Value = str | bool | int | float | None
 
@@ -155,6 +157,10 @@ class ContextSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     features: dict[str, Feature]
     leaves: dict[str, bool | tuple[float, ...]] = {}
     missing: Literal["refuse", "bucket"] = "refuse"
+    arm_features: dict[str, Feature] = {}
+    """What is known about each arm, such as its price; all arms then share one model."""
+    cross: tuple[tuple[str, str], ...] = ()
+    """Pairs of a visitor's and an arm's feature whose products the model sees as well."""
 
     @classmethod
     def declare(
@@ -162,6 +168,8 @@ class ContextSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         features: Mapping[str, Any],
         leaves: Mapping[str, Any] | None = None,
         missing: str = "refuse",
+        arm_features: Mapping[str, Any] | None = None,
+        cross: Sequence[Sequence[str]] = (),
     ) -> Self:
         """Make a schema of plain data, and refuse what cannot be encoded.
 
@@ -172,8 +180,11 @@ class ContextSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 points in increasing order for a number.
             missing: whether a context that lacks a feature is refused (``refuse``) or being
                 without it counts as a value (``bucket``).
+            arm_features: the features of arms by name, declared as those of visitors.
+            cross: pairs of a visitor's and an arm's feature that matter together.
         """
-        given = {"features": features, "leaves": leaves or {}, "missing": missing}
+        given: dict[str, Any] = {"features": features, "leaves": leaves or {}, "missing": missing}
+        given |= {"arm_features": arm_features or {}, "cross": [*cross]}
         try:
             return msgspec.convert(given, cls)
         except msgspec.ValidationError as error:
@@ -182,8 +193,12 @@ class ContextSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise InvalidParameter(f"the schema cannot be read: {error}.") from None
 
     def __post_init__(self) -> None:
-        _require_at_most("features", len(self.features), MOST_FEATURES)
-        for name, feature in self.features.items():
+        _require_at_most("features", len(self.features) + len(self.arm_features), MOST_FEATURES)
+        if both := self.features.keys() & self.arm_features.keys():
+            raise InvalidParameter(
+                f"features of arms and of visitors must have other names; got {min(both)!r} twice."
+            )
+        for name, feature in (*self.features.items(), *self.arm_features.items()):
             if not 0 < len(name) <= LONGEST_TEXT:
                 raise InvalidParameter(
                     f"the name of a feature must have 1 to {LONGEST_TEXT} characters; "
@@ -192,6 +207,14 @@ class ContextSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             feature.check(name)
         for name, cuts in self.leaves.items():
             self._check_leaves(name, cuts)
+        for one, other in self.cross:
+            if one not in self.features or other not in self.arm_features:
+                raise UnknownFeature(
+                    "cross must name a feature of visitors and one of arms; "
+                    f"got {one!r} and {other!r}."
+                )
+        if len(set(self.cross)) < len(self.cross):
+            raise InvalidParameter("the pairs of cross must differ.")
         _require_at_most("coordinates of its vectors", self.dimension, MOST_COORDINATES)
         _require_at_most("leaves", self.leaf_count, MOST_LEAVES)
 
@@ -210,8 +233,19 @@ class ContextSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def dimension(self) -> int:
-        """The number of coordinates of a vector, the constant included."""
-        return 1 + sum(self._width(feature) for feature in self.features.values())
+        """The number of coordinates of a vector, or of an arm's, the constant included."""
+        declared = self.features | self.arm_features
+        width = {name: self._width(feature) for name, feature in declared.items()}
+        return 1 + sum(width.values()) + sum(width[one] * width[other] for one, other in self.cross)
+
+    @property
+    def scale(self) -> float:
+        """What coordinates are divided by, so that no vector is longer than 1.
+
+        Every feature and every product adds at most 1 to the squared length, and so does the
+        constant.
+        """
+        return math.sqrt(1.0 + len(self.features) + len(self.arm_features) + len(self.cross))
 
     @property
     def leaf_count(self) -> int:
@@ -246,13 +280,41 @@ class ContextSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             context: the value of each feature; ``None`` is as good as none.
             key: the secret key of the experiment, by which texts fall into buckets.
         """
-        for name in context:
-            if name not in self.features:
-                known = ", ".join(self.features) or "none"
-                raise UnknownFeature(f"there is no feature {name!r:.200}; there are {known}.")
+        _refuse_unknown(context, self.features)
         parts = {name: self.encode_value(name, context.get(name), key) for name in self.features}
         leaf = self.leaf({name: part[1] for name, part in parts.items()})
         return Code(struct.pack(f"<{len(parts)}h", *(code for code, _ in parts.values())), leaf)
+
+    def encode_arm(
+        self, values: Mapping[str, Value], key: bytes = b"", before: bytes = b""
+    ) -> bytes:
+        """Encode the features of an arm; those that are not given are as before, or absent.
+
+        Args:
+            values: the value of each feature; ``None`` is as good as none.
+            key: the secret key of the experiment.
+            before: the code of the arm without these values, if it has one.
+        """
+        _refuse_unknown(values, self.arm_features)
+        count = len(self.arm_features)
+        codes = struct.unpack(f"<{count}h", before) if before else (ABSENT,) * count
+        found = (
+            code if values.get(name) is None else feature.encode(name, values[name], key)
+            for (name, feature), code in zip(self.arm_features.items(), codes, strict=True)
+        )
+        return struct.pack(f"<{count}h", *found)
+
+    def require_arm(self, arm: str, code: bytes) -> None:
+        """Refuse an arm that lacks a feature, where that is not a value.
+
+        Args:
+            arm: the name of the arm.
+            code: the code of its features.
+        """
+        codes = struct.unpack(f"<{len(self.arm_features)}h", code)
+        if self.missing == "refuse" and ABSENT in codes:
+            name = [*self.arm_features][codes.index(ABSENT)]
+            raise MissingFeature(f"the arm {arm!r:.100} lacks the feature {name!r}.")
 
     def encode_value(self, name: str, value: Value, key: bytes = b"") -> tuple[int, int]:
         """Encode one feature: its code, and the branch that it takes on the way to a leaf.
@@ -295,23 +357,25 @@ class ContextSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return int(code == GRID)
 
     def numbers(self, features: bytes) -> dict[str, int]:
-        """The number of each feature of a code.
+        """The number of each feature of a visitor's code.
 
         Args:
-            features: the features of a :class:`Code`.
+            features: the features of a :class:`Code`; what it says of arms is left out.
         """
-        codes = struct.unpack(f"<{len(self.features)}h", features)
+        codes = struct.unpack_from(f"<{len(self.features)}h", features)
         return dict(zip(self.features, codes, strict=True))
 
     def coordinate_names(self) -> list[str]:
         """What each coordinate of a vector stands for, such as ``device=ios``."""
-        names = ["1"]
-        for name, feature in self.features.items():
+        names = {}
+        for name, feature in (self.features | self.arm_features).items():
             if isinstance(feature, Category):
-                names += [f"{name}={value}" for value in feature.names(self._may_lack)]
+                names[name] = [f"{name}={value}" for value in feature.names(self._may_lack)]
             else:
-                names += [name] + ([f"{name} missing"] if self._may_lack else [])
-        return names
+                names[name] = [name] + ([f"{name} missing"] if self._may_lack else [])
+        pairs = (itertools.product(names[one], names[other]) for one, other in self.cross)
+        products = [f"{one} x {other}" for pair in pairs for one, other in pair]
+        return ["1", *itertools.chain(*names.values()), *products]
 
     def leaf_names(self) -> list[str]:
         """What each leaf stands for, such as ``device=ios, 30 <= age < 50``."""
@@ -331,6 +395,13 @@ class ContextSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         else:
             known = [f"{name}=no", f"{name}=yes"]
         return known + ([f"{name} missing"] if self._may_lack else [])
+
+
+def _refuse_unknown(given: Mapping[str, Value], declared: Mapping[str, Feature]) -> None:
+    for name in given:
+        if name not in declared:
+            known = ", ".join(declared) or "none"
+            raise UnknownFeature(f"there is no feature {name!r:.200}; there are {known}.")
 
 
 def _require_at_most(what: str, given: int, most: int) -> None:

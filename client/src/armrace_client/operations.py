@@ -26,6 +26,7 @@ Label = Annotated[str, Meta(min_length=1, max_length=200)]
 Labels = dict[str, str]
 """At most :data:`MOST_LABELS` of them, name and value each of at most :data:`LABEL_BYTES` bytes."""
 Context = dict[str, str | bool | int | float | None]
+ArmFeatures = dict[str, Context]
 """What is known about a visitor: the value of each feature that the experiment declares."""
 
 MOST_IN_BATCH = 1000
@@ -145,6 +146,8 @@ class Decide(Operation[DecisionAnswer], frozen=True):
         labels: up to 8 further attributes, such as publisher and campaign, for the same purpose.
         context: what is known about the visitor, where the experiment declares features. For an
             open decision of the same unit it is not looked at.
+        arms: features of arms, by arm, that hold for this decision, such as today's price; those
+            that are not given are the arm's own.
     """
 
     name: str
@@ -154,13 +157,14 @@ class Decide(Operation[DecisionAnswer], frozen=True):
     source: Label | None = None
     labels: Labels | None = None
     context: Context | None = None
+    arms: ArmFeatures | None = None
 
     def __post_init__(self) -> None:
         _set(self, "eligible", _listed("eligible", "arms", self.eligible))
 
     def events(self) -> int:
         """Return one event, and one more for each hundred arms that it names."""
-        return 1 + len(self.eligible or ()) // 100
+        return 1 + (len(self.eligible or ()) + len(self.arms or ())) // 100
 
 
 class Visit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -172,6 +176,7 @@ class Visit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     source: Label | None = None
     labels: Labels | None = None
     context: Context | None = None
+    arms: ArmFeatures | None = None
 
     def of(self, name: str) -> Decide:
         """Return the operation that makes this decision alone."""
@@ -195,7 +200,7 @@ class DecideBatch(Operation[answers.DecisionList], frozen=True):
 
     def events(self) -> int:
         """Return one event for each decision, and more if arms are named."""
-        return sum(1 + len(each.eligible or ()) // 100 for each in self.decisions)
+        return sum(each.of(self.name).events() for each in self.decisions)
 
 
 @_declared("record", Route("POST", f"{_NAME}/record", "decide", DecisionAnswer))
@@ -213,6 +218,7 @@ class RecordDecision(Operation[DecisionAnswer], frozen=True):
         source: where the visit comes from.
         labels: further attributes.
         context: what is known about the visitor, where the experiment declares features.
+        arms: features of arms that hold for this decision.
     """
 
     name: str
@@ -222,6 +228,7 @@ class RecordDecision(Operation[DecisionAnswer], frozen=True):
     source: Label | None = None
     labels: Labels | None = None
     context: Context | None = None
+    arms: ArmFeatures | None = None
 
 
 @_declared(
@@ -515,6 +522,10 @@ class Create(Operation[answers.ExperimentView], frozen=True):
             increasing order for a number.
         missing_feature: ``"refuse"`` a context that lacks a feature, or ``"bucket"``: to lack it
             counts as a value.
+        arm_features: what is known about each arm, such as its price, declared as the features of
+            visitors. The arms then share one linear model, which needs a linear policy.
+        arm_values: for each arm its features by name; decisions may give others, or all of them.
+        cross: pairs of a visitor's and an arm's feature whose product matters.
     """
 
     name: Label
@@ -533,6 +544,9 @@ class Create(Operation[answers.ExperimentView], frozen=True):
     context: dict[str, dict[str, Any]] | None = None
     leaves: dict[str, bool | list[float]] | None = None
     missing_feature: Literal["refuse", "bucket"] = "refuse"
+    arm_features: dict[str, dict[str, Any]] | None = None
+    arm_values: ArmFeatures | None = None
+    cross: list[tuple[str, str]] | None = None
 
     def __post_init__(self) -> None:
         _set(self, "arms", _listed("arms", "names", self.arms))
@@ -641,7 +655,16 @@ def _arm_route(path: str) -> Route:
 
 @_declared("add_arm", _arm_route(""))
 class AddArm(_Arm, frozen=True):
-    """Add an arm; the answer says whether the policy starts afresh."""
+    """Add an arm; the answer says whether the policy starts afresh.
+
+    Args:
+        name: the experiment.
+        arm: the name of the arm.
+        reason: why, for the log.
+        features: what is known about the arm, where the experiment declares features of arms.
+    """
+
+    features: Context | None = None
 
 
 @_declared("pause_arm", _arm_route("/{arm}/pause"))

@@ -32,6 +32,7 @@ class Kinds(NamedTuple):
     """The kinds of visitors: one row each."""
 
     vectors: Floats
+    """With an axis more, that of the arms, where arms have features."""
     leaves: npt.NDArray[np.int64]
     means: Floats
 
@@ -77,12 +78,15 @@ class Visitors(VisitorEnvironment, frozen=True, tag="visitors", eq=False):
     array([0.5, 0.5])
     """
 
-    vectors: Annotated[np.ndarray, "encoded features of length at most 1, one row a kind"]
+    vectors: Annotated[
+        np.ndarray, "encoded features of length at most 1, one row a kind, or one a kind and arm"
+    ]
     means: Annotated[np.ndarray, "probability that an arm pays, one row a kind, one column an arm"]
     leaves: Annotated[np.ndarray | None, "the leaf of each kind; by default all in one"] = None
 
     def validate(self) -> None:
-        vectors, means = _table("vectors", self.vectors), _table("means", self.means)
+        means = _table("means", self.means)
+        vectors = _table("vectors", self.vectors, means.shape[1])
         leaves = np.zeros(len(vectors)) if self.leaves is None else np.asarray(self.leaves)
         if not len(vectors) == len(means) == len(leaves):
             raise InvalidParameter(
@@ -92,7 +96,7 @@ class Visitors(VisitorEnvironment, frozen=True, tag="visitors", eq=False):
         require_arms(means[0], "means")
         if not bool(((means >= 0) & (means <= 1)).all()):
             raise InvalidParameter("each of means must be in [0, 1]; got others.")
-        if not float(np.square(vectors).sum(axis=1).max()) <= _LONGEST:
+        if not float(np.square(vectors).sum(axis=-1).max()) <= _LONGEST:
             raise InvalidParameter("each of vectors must have a length of at most 1.")
         whole = leaves.ndim == 1 and bool(((leaves >= 0) & (leaves % 1 == 0)).all())
         if not whole or leaves.max() >= 256:
@@ -105,9 +109,10 @@ class Visitors(VisitorEnvironment, frozen=True, tag="visitors", eq=False):
         return Kinds(self.vectors, leaves.astype(np.int64), self.means)
 
 
-def _table(name: str, given: Any) -> Floats:
+def _table(name: str, given: Any, arms: int = 0) -> Floats:
     table = np.asarray(given)
-    if table.ndim != 2 or not table.size or table.dtype.kind not in "buif":
+    fits = table.ndim == 2 or (table.ndim == 3 and table.shape[1] == arms)
+    if not fits or not table.size or table.dtype.kind not in "buif":
         raise InvalidParameter(f"{name} must be a table of numbers with at least one row.")
     return table.astype(np.float64)
 
@@ -197,13 +202,41 @@ class ClusterVisitors(VisitorEnvironment, frozen=True, tag="cluster-visitors"):
         return _rounded(centres[leaves] + moves, leaves, scaled / (1.0 + scaled))
 
 
+class OfferVisitors(VisitorEnvironment, frozen=True, tag="offers"):
+    """Arms have features as well, such as a price, that differ from round to round.
+
+    The mean reward of an arm is one linear function, the same for all arms, of the visitor's
+    features, of the arm's, and of the product of the first of each. So a model that the arms share
+    learns from all of them at once, and what it has learned holds for an arm that it has never
+    seen.
+    """
+
+    offers: Annotated[int, Limits("number of arms", 2, 1000)] = 5
+    slope: _Slope = 0.12
+    dimension: _Dimension = 3
+    arm_dimension: Annotated[int, Limits("number of features of an arm", 1, 124)] = 4
+    seed: _Seed = 5
+
+    def kinds(self) -> Kinds:
+        generator = generator_for(self.seed, Purpose.VISITORS)
+        own = generator.normal(size=(_KINDS, 1, self.dimension)).repeat(self.offers, axis=1)
+        offers = generator.normal(size=(_KINDS, self.offers, self.arm_dimension))
+        features = np.concatenate([own, offers, own[:, :, :1] * offers[:, :, :1]], axis=2)
+        direction = generator.normal(size=features.shape[2])
+        direction /= float(np.linalg.norm(direction))
+        farthest = np.abs(features @ direction).max(axis=1)[:, np.newaxis, np.newaxis]
+        features *= np.minimum(1.0, _FARTHEST / farthest)
+        means = 0.5 + self.slope * (features @ direction)
+        return _rounded(features, np.zeros(_KINDS, dtype=np.int64), means.clip(0.0, 1.0))
+
+
 def _rounded(features: Floats, leaves: npt.NDArray[np.int64], means: Floats) -> Kinds:
     """A constant and the features, scaled so that every vector has a length below 1.
 
     Rounded, because the last bits of matrix products differ between machines, and a run must not.
     """
-    vectors = np.hstack([np.ones((len(features), 1)), features])
-    scaled = 0.99 * vectors / np.linalg.norm(vectors, axis=1).max()
+    vectors = np.concatenate([np.ones((*features.shape[:-1], 1)), features], axis=-1)
+    scaled = 0.99 * vectors / np.linalg.norm(vectors, axis=-1).max()
     return Kinds(np.round(scaled, 4), leaves, np.round(means, 6))
 
 

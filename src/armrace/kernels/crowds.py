@@ -27,20 +27,26 @@ class Crowd(NamedTuple):
     """The largest of them."""
     best_in_leaf: Floats
     """The mean of the arm that is best on average in the visitor's leaf."""
+    of_arms: bool
+    """Whether a row of vectors holds one for each arm."""
 
 
 def make_crowd(vectors: Floats, leaves: npt.NDArray[np.int64], means: Floats) -> Crowd:
-    """Make a crowd of equally likely visitors, and find what is best for each and in its leaf."""
+    """Make a crowd of equally likely visitors, and find what is best for each and in its leaf.
+
+    Vectors have a row for each kind of visitor, or for each kind and each arm.
+    """
     best_in_leaf = np.empty(len(means))
     for leaf in np.unique(leaves):
         members = leaves == leaf
         best_in_leaf[members] = means[members, means[members].mean(axis=0).argmax()]
     return Crowd(
-        vectors=np.ascontiguousarray(vectors),
+        vectors=np.ascontiguousarray(vectors).reshape(len(vectors), -1),
         leaves=leaves,
         means=np.ascontiguousarray(means),
         best=means.max(axis=1),
         best_in_leaf=best_in_leaf,
+        of_arms=vectors.ndim == 3,
     )
 
 
@@ -62,4 +68,6 @@ def book_visit(promised: Floats, worth: Floats, crowd: Crowd, visitor: int, arm:
 
 def crowd_shape(crowd: Crowd) -> ContextShape:
     """How large the contexts of a crowd are."""
-    return ContextShape(crowd.vectors.shape[1], int(crowd.leaves.max()) + 1)
+    models = crowd.means.shape[1] if crowd.of_arms else 1
+    leaves = int(crowd.leaves.max()) + 1
+    return ContextShape(crowd.vectors.shape[1] // models, leaves, crowd.of_arms)

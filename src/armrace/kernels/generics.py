@@ -51,6 +51,25 @@ class ContextShape(NamedTuple):
     dimension: int
     """The number of coordinates of a vector, the constant included."""
     leaves: int
+    of_arms: bool = False
+    """Whether arms have features: the vector of a context then holds that of each arm, one after
+    the other, and ``dimension`` is the size of one of them."""
+
+    def room(self, arms: int) -> int:
+        """How many numbers the vector of a context has.
+
+        Args:
+            arms: the number of arms.
+        """
+        return self.dimension * (arms if self.of_arms else 1)
+
+    def models(self, arms: int) -> int:
+        """How many linear models there are: one for each arm, or one that all share.
+
+        Args:
+            arms: the number of arms.
+        """
+        return 1 if self.of_arms else arms
 
 
 NO_FEATURES = ContextShape(dimension=1, leaves=1)

@@ -71,9 +71,9 @@ class Present(NamedTuple):
     """One number."""
 
 
-def make_present(shape: ContextShape = NO_FEATURES) -> Present:
+def make_present(arms: int, shape: ContextShape = NO_FEATURES) -> Present:
     """Make room for visitors whose contexts have a shape."""
-    return Present(np.ones(shape.dimension), np.zeros(1, dtype=np.int64))
+    return Present(np.ones(shape.room(arms)), np.zeros(1, dtype=np.int64))
 
 
 class Live(NamedTuple):

@@ -458,7 +458,8 @@ def compile_learner(learner: Learner, batches: bool = True) -> None:
     """Compile, or load, what a learner calls, by calling it once."""
     context = None
     if learner.shape != NO_FEATURES:
-        context = Context(np.full(learner.shape.dimension, learner.shape.dimension**-0.5), 0)
+        vector = np.full(learner.shape.room(len(learner.arms)), learner.shape.dimension**-0.5)
+        context = Context(vector, 0)
     learner.distribution(context)
     learner.learn(learner.decide(None, context), 1.0, context)
     learner.drop(learner.recount(learner.draw(None, context)[0], False, context))

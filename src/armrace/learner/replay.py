@@ -150,7 +150,7 @@ class Replayable:
             shape=self._shape(len(arms)),
             exchanged=exchanged,
             log=make_log(_FIRST_ROOM if log else 0),
-            present=make_present(shape),
+            present=make_present(len(arms), shape),
         )
         self._swap_in(live, arms, state, {})
         code = fingerprint(implementations(kept))
@@ -189,7 +189,7 @@ class Replayable:
         )
         if context is None or not fits:
             raise InvalidParameter(
-                f"context must have {self.shape.dimension} coordinates and a leaf below "
+                f"context must have {present.vector.size} coordinates and a leaf below "
                 f"{self.shape.leaves}; got {context}."
             )
         present.vector[:] = context.vector
@@ -273,7 +273,12 @@ class Replayable:
         state, kept = self._start(len(arms))
         grow_state(self._live.policy, kept)
         log = self._log_with(ADDED_EVENT, len(arms) - 1)
-        live = self._live._replace(policy=kept, shape=self._shape(len(arms)), log=log)
+        live = self._live._replace(
+            policy=kept,
+            shape=self._shape(len(arms)),
+            log=log,
+            present=make_present(len(arms), self.shape),
+        )
         self._swap_in(live, arms, state, self._away)
 
     def _set_away(self, place: int, is_away: bool) -> None:

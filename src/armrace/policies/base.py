@@ -83,6 +83,9 @@ class Policy(Specification, frozen=True):
     takes_contexts: ClassVar[bool] = False
     """Whether it looks at visitors' contexts; ``start`` then takes their shape, too."""
 
+    takes_arm_features: ClassVar[bool] = False
+    """Whether its contexts may have a vector for each arm, with features of the arm."""
+
     takes_any_reward: ClassVar[bool] = False
     """Whether rewards may lie outside [0, 1], as in experiments with Gaussian ones."""
 
@@ -105,6 +108,9 @@ class Policy(Specification, frozen=True):
         """
         if shape is None or not self.takes_contexts:
             return self.start(arms, horizon)
+        if shape.of_arms and not self.takes_arm_features:
+            # It sees the vectors of all arms as one.
+            shape = ContextShape(shape.room(arms), shape.leaves)
         start: Any = self.start
         return start(arms, horizon, shape)
 

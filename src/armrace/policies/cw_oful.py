@@ -59,7 +59,8 @@ class CwOful(LinearPolicy, frozen=True, tag="cw-oful"):
         trust = _NOISE * math.sqrt(shape.dimension) / corruption if corruption else math.inf
         radius = self.radius
         if radius is None:
-            logarithm = shape.dimension * arms * math.log((1 + horizon) / self.delta)
+            models = shape.models(arms)
+            logarithm = shape.dimension * models * math.log((1 + horizon) / self.delta)
             bias = _NOISE * math.sqrt(shape.dimension) if corruption else 0.0
-            radius = _NOISE * math.sqrt(logarithm) + bias + math.sqrt(arms)
-        return LinearOptimism(make_models(arms, shape.dimension, trust), float(radius))
+            radius = _NOISE * math.sqrt(logarithm) + bias + math.sqrt(models)
+        return LinearOptimism(make_models(arms, shape, trust), float(radius))

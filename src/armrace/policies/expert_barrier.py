@@ -162,6 +162,7 @@ class ExpertBarrier(CountingPolicy, frozen=True, tag="expert-barrier"):
 
     family: ClassVar[str] = "contextual"
     takes_contexts: ClassVar[bool] = True
+    takes_arm_features: ClassVar[bool] = True
     draws_by_weights: ClassVar[bool] = True
     takes_new_arms: ClassVar[bool] = True
     reference: ClassVar[str] = (
@@ -185,9 +186,9 @@ class ExpertBarrier(CountingPolicy, frozen=True, tag="expert-barrier"):
             mixture=make_mixture(
                 experts, horizon, self.first_scale, self.scale_growth, self.optimism
             ),
-            ridge=make_ridge(arms, shape.dimension),
+            ridge=make_ridge(shape.models(arms), shape.dimension),
             leaves=make_leaves(inside, shape.leaves),
-            scratch=make_advice(experts, arms, shape.dimension),
+            scratch=make_advice(experts, arms, shape.room(arms)),
         )
 
     def coefficients(self, state: ExpertBarrierState) -> Floats:

@@ -74,7 +74,7 @@ class LinearThompson(LinearPolicy, frozen=True, tag="linear-thompson"):
     def start(
         self, arms: int, horizon: int, shape: ContextShape = NO_FEATURES
     ) -> LinearThompsonState:
-        return LinearThompsonState(make_models(arms, shape.dimension), float(self.spread))
+        return LinearThompsonState(make_models(arms, shape), float(self.spread))
 
 
 @implement(choose, LinearThompsonState)

@@ -41,4 +41,4 @@ class LinearUcb(LinearPolicy, frozen=True, tag="linear-ucb"):
     radius: Annotated[float, Limits("how many widths are added to a prediction", 0, 1000)] = 1.0
 
     def start(self, arms: int, horizon: int, shape: ContextShape = NO_FEATURES) -> LinearOptimism:
-        return LinearOptimism(make_models(arms, shape.dimension), float(self.radius))
+        return LinearOptimism(make_models(arms, shape), float(self.radius))

@@ -68,7 +68,7 @@ class SquareCb(LinearPolicy, frozen=True, tag="square-cb"):
     rate: Annotated[float, Limits("how fast exploration ends", 0, 10**6)] = 10.0
 
     def start(self, arms: int, horizon: int, shape: ContextShape = NO_FEATURES) -> SquareCbState:
-        models = make_models(arms, shape.dimension)
+        models = make_models(arms, shape)
         return SquareCbState(models, float(self.rate), np.zeros(arms))
 
 

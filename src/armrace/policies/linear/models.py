@@ -21,6 +21,7 @@ import numpy.typing as npt
 from armrace.kernels.compiling import inlined, outlined
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import (
+    ContextShape,
     Eligible,
     Floats,
     Ticket,
@@ -42,7 +43,10 @@ _UPDATES_BETWEEN_REFRESHES = 65_536
 
 
 class Ridge(NamedTuple):
-    """One model for each arm (first axis): ``A = I + sum w x x'`` and ``b = sum w y x``."""
+    """One model for each arm (first axis): ``A = I + sum w x x'`` and ``b = sum w y x``.
+
+    Where arms have features, there is one model for all, and each arm has a vector of its own.
+    """
 
     matrices: Floats
     """``A``, which with ``b`` is all that the rewards have said."""
@@ -56,48 +60,60 @@ class Ridge(NamedTuple):
     scratch: Floats
 
 
-def make_ridge(arms: int, dimension: int) -> Ridge:
-    """Models of arms without rewards, which predict 0."""
-    identity = np.tile(np.eye(dimension), (arms, 1, 1))
-    nothing = np.zeros((arms, dimension))
+def make_ridge(models: int, dimension: int) -> Ridge:
+    """Models without rewards, which predict 0."""
+    identity = np.tile(np.eye(dimension), (models, 1, 1))
+    nothing = np.zeros((models, dimension))
     return Ridge(
         matrices=identity,
         moments=nothing,
         inverses=identity.copy(),
         weights=nothing.copy(),
-        updates=np.zeros(arms, dtype=np.int64),
+        updates=np.zeros(models, dtype=np.int64),
         scratch=np.zeros(dimension),
     )
 
 
 @inlined
+def model_of(ridge: Ridge, arm: int, vector: Floats) -> tuple[int, Floats]:
+    """The model that predicts an arm's reward, and the vector that it looks at."""
+    size = ridge.scratch.size
+    if vector.size == size:
+        return arm, vector
+    return 0, vector[arm * size : (arm + 1) * size]
+
+
+@inlined
 def predicted(ridge: Ridge, arm: int, vector: Floats) -> float:
-    """The reward that an arm's model predicts, which may lie outside [0, 1]."""
-    weights, total = ridge.weights[arm], 0.0
-    for place in range(vector.size):
-        total += vector[place] * weights[place]
+    """The reward that is predicted of an arm, which may lie outside [0, 1]."""
+    model, own = model_of(ridge, arm, vector)
+    weights, total = ridge.weights[model], 0.0
+    for place in range(own.size):
+        total += own[place] * weights[place]
     return total
 
 
 @inlined
 def squared_width(ridge: Ridge, arm: int, vector: Floats) -> float:
     """``x' A^-1 x``: how little is known about the reward in this context, at most 1."""
-    inverse, total = ridge.inverses[arm], 0.0
-    for row in range(vector.size):
+    model, own = model_of(ridge, arm, vector)
+    inverse, total = ridge.inverses[model], 0.0
+    for row in range(own.size):
         part = 0.0
-        for column in range(vector.size):
-            part += inverse[row, column] * vector[column]
-        total += part * vector[row]
+        for column in range(own.size):
+            part += inverse[row, column] * own[column]
+        total += part * own[row]
     return max(total, 0.0)
 
 
 @inlined
 def fit(ridge: Ridge, arm: int, vector: Floats, reward: float, weight: float) -> None:
     """Learn a reward with a weight, by the formula of Sherman and Morrison."""
-    inverse, weights = ridge.inverses[arm], ridge.weights[arm]
-    matrix, moment = ridge.matrices[arm], ridge.moments[arm]
-    size = vector.size
     error = reward - predicted(ridge, arm, vector)
+    model, vector = model_of(ridge, arm, vector)
+    inverse, weights = ridge.inverses[model], ridge.weights[model]
+    matrix, moment = ridge.matrices[model], ridge.moments[model]
+    size = vector.size
     image, square = ridge.scratch, 0.0
     for row in range(size):
         part = 0.0
@@ -116,19 +132,19 @@ def fit(ridge: Ridge, arm: int, vector: Floats, reward: float, weight: float) ->
             matrix[column, row] = matrix[row, column]
         weights[row] += step * image[row]
         moment[row] += weighted * reward
-    ridge.updates[arm] += 1
-    if ridge.updates[arm] % _UPDATES_BETWEEN_REFRESHES == 0:
-        refresh(ridge, arm)
+    ridge.updates[model] += 1
+    if ridge.updates[model] % _UPDATES_BETWEEN_REFRESHES == 0:
+        refresh(ridge, model)
 
 
 @outlined
-def refresh(ridge: Ridge, arm: int) -> None:
+def refresh(ridge: Ridge, model: int) -> None:
     """Compute the inverse and the coefficients anew, by Cholesky's factors of ``A``.
 
     If ``A`` is not positive definite, which no rewards can bring about, the coefficients become
     NaN: the next decision is then refused, where a repair would hide the damage.
     """
-    matrix, inverse, moment = ridge.matrices[arm], ridge.inverses[arm], ridge.moments[arm]
+    matrix, inverse, moment = ridge.matrices[model], ridge.inverses[model], ridge.moments[model]
     size = moment.size
     lower = np.zeros((size, size))
     for row in range(size):
@@ -157,7 +173,7 @@ def refresh(ridge: Ridge, arm: int) -> None:
         total = 0.0
         for column in range(size):
             total += inverse[row, column] * moment[column]
-        ridge.weights[arm, row] = total
+        ridge.weights[model, row] = total
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -171,15 +187,17 @@ class LinearModels(NamedTuple):
     trust: float
 
 
-def make_models(arms: int, dimension: int, trust: float = math.inf) -> LinearModels:
+def make_models(arms: int, shape: ContextShape, trust: float = math.inf) -> LinearModels:
     """Models before the first reward, which predict 0 for every arm."""
-    return LinearModels(make_counts(arms), make_ridge(arms, dimension), trust)
+    ridge = make_ridge(shape.models(arms), shape.dimension)
+    return LinearModels(make_counts(arms), ridge, trust)
 
 
 class LinearPolicy(CountingPolicy, frozen=True):
     """A policy whose state begins with :class:`LinearModels`."""
 
     takes_contexts: ClassVar[bool] = True
+    takes_arm_features: ClassVar[bool] = True
     takes_new_arms: ClassVar[bool] = True
     loses_arms: ClassVar[bool] = True
 

@@ -75,7 +75,8 @@ class DecidedIn(Decided, frozen=True, tag=13, gc=False):
     """A decision was made for a visitor whose features are known."""
 
     code: Code = Code(b"", 0)
-    """The encoded features; the log holds no others."""
+    """The encoded features; the log holds no others. Where a decision gave features of arms, those
+    of all arms follow the visitor's."""
 
 
 def decided(code: Code | None, *members: Any) -> Decided:
@@ -122,6 +123,8 @@ class ArmCreated(_Event, frozen=True, tag=5, gc=False):
     arm: str
     reason: str = ""
     actor: Actor | None = None
+    features: bytes = b""
+    """The code of its features, where arms have some."""
 
 
 class ArmChanged(_Event, frozen=True, tag=6, gc=False):

@@ -15,7 +15,7 @@ which case the log must be replayed from a snapshot that it leaves valid.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -27,7 +27,12 @@ from armrace.service.log.chain import BEGINNING, Head, LogRecord, head_of
 from armrace.service.model import events
 from armrace.service.model.generation import DrawnArm, Generation, GenerationData, uniform_at
 from armrace.service.model.history import FIRST_BUCKET, Audits, History
-from armrace.service.model.settings import FIRST_HORIZON, Settings, read_settings
+from armrace.service.model.settings import (
+    FIRST_HORIZON,
+    Settings,
+    check_arm_values,
+    read_settings,
+)
 from armrace.service.model.visits import ArmTotals, Holds, OpenVisits, Sources, Totals, VisitState
 from armrace_client.answers import ArmStatus, Phase, StandingHold, Verdict
 
@@ -70,6 +75,7 @@ class _Data(msgspec.Struct, frozen=True, array_like=True):
     history: History
     sources: Sources
     leaves: dict[int, list[ArmTotals]] = {}
+    arm_codes: list[bytes] = []
 
 
 class ExperimentState:
@@ -87,6 +93,7 @@ class ExperimentState:
         self.phase: Phase = "running"
         self.arms: list[str] = list(self.settings.arms)
         self.statuses: list[ArmStatus] = ["active"] * len(self.arms)
+        self.arm_codes = self.settings.arm_codes
         self.decisions = 0
         self.is_deleted = False
         self.conflicts = 0
@@ -102,7 +109,7 @@ class ExperimentState:
         self.history = History(event.time, due=event.time + FIRST_BUCKET)
         self.sources = Sources()
         horizon = self.settings.horizon or FIRST_HORIZON
-        self.generation = Generation.start(self.settings, 0, range(len(self.arms)), horizon)
+        self.generation = self._started(0, range(len(self.arms)), horizon)
         self.verdicts: Mapping[int, Verdict] = verdicts or {}
         self._prepare()
 
@@ -322,10 +329,12 @@ class ExperimentState:
         self.index_of[event.arm] = len(self.arms)
         self.arms.append(event.arm)
         self.statuses.append("active")
+        if self.arm_codes:
+            self.arm_codes = [*self.arm_codes, event.features]
         for totals in (self.totals, *self.leaves.values()):
             totals.arms.append(ArmTotals())
         if self.generation.learner.policy.takes_new_arms:
-            self.generation.add_arm(len(self.arms) - 1)
+            self.generation.add_arm(len(self.arms) - 1, self.arm_codes)
         else:
             self._start_again(self.generation.horizon)
 
@@ -346,9 +355,12 @@ class ExperimentState:
 
     def _start_again(self, horizon: int) -> None:
         last, unretired = self.generation, self._unretired()
-        self.generation = Generation.start(self.settings, last.number + 1, unretired, horizon)
+        self.generation = self._started(last.number + 1, unretired, horizon)
         for place in last.learner.paused:
             self.generation.set_arm(int(place), is_active=False)
+
+    def _started(self, number: int, places: Sequence[int], horizon: int) -> Generation:
+        return Generation.start(self.settings, number, places, horizon, self.arm_codes)
 
     def _unretired(self) -> list[int]:
         return [index for index, status in enumerate(self.statuses) if status != "retired"]
@@ -372,19 +384,48 @@ class ExperimentState:
         """Whether the policy goes on without an arm."""
         return self.generation.learner.policy.loses_arms
 
-    def encoded(self, context: Mapping[str, Any] | None) -> Code | None:
-        """Return the features of a visitor as the log keeps them, or refuse them."""
+    def encoded(self, context: Mapping[str, Any] | None, arms: Any = None) -> Code | None:
+        """Return the features of a visitor, and of arms, as the log keeps them, or refuse them."""
         settings = self.settings
+        of_arms = self._encoded_arms(arms)
         if context is not None and not isinstance(context, dict):
             raise InvalidParameter(f"context must give features by name; got {context!r:.100}.")
         if settings.schema is not None:
-            return settings.schema.encode(context or {}, settings.feature_key)
+            code = settings.schema.encode(context or {}, settings.feature_key)
+            return code._replace(features=code.features + of_arms) if of_arms else code
         if context:
             raise InvalidParameter(
                 f"the experiment {self.name} declares no features; leave out the context, or create"
                 " another experiment that declares them."
             )
         return None
+
+    def encoded_arm(self, given: Any) -> bytes:
+        """Return the code of a new arm's features, or refuse them."""
+        schema = self.settings.schema
+        if schema is not None and schema.arm_features:
+            check_arm_values("features", {"": given or {}}, ("",))
+            return schema.encode_arm(given or {}, self.settings.feature_key)
+        if given:
+            raise InvalidParameter(f"the experiment {self.name} declares no features of arms.")
+        return b""
+
+    def _encoded_arms(self, given: Any) -> bytes:
+        """Return the code of all arms if a decision gives features of some; else nothing."""
+        schema, key = self.settings.schema, self.settings.feature_key
+        if schema is None or not schema.arm_features:
+            if given:
+                raise InvalidParameter(f"the experiment {self.name} declares no features of arms.")
+            return b""
+        check_arm_values("arms", given or {}, self.index_of)
+        codes = [
+            schema.encode_arm((given or {}).get(arm, {}), key, before)
+            for arm, before in zip(self.arms, self.arm_codes, strict=True)
+        ]
+        for arm, status, code in zip(self.arms, self.statuses, codes, strict=True):
+            if status == "active":
+                schema.require_arm(arm, code)
+        return b"".join(codes) if given else b""
 
     def draw(self, indices: list[int] | None, code: Code | None = None) -> DrawnArm:
         """Draw an arm, of those that :meth:`eligible_indices` returned, for the next decision.
@@ -488,7 +529,8 @@ class ExperimentState:
         experiment.rewarded_at = data.time
         experiment.arms = [arm for arm, _ in data.arms]
         experiment.statuses = [status for _, status in data.arms]
-        experiment.generation = Generation.load(data.generation, data.settings)
+        codes = data.arm_codes
+        experiment.generation = Generation.load(data.generation, data.settings, codes)
         experiment.totals = Totals(data.totals)
         experiment.leaves = {leaf: Totals(arms) for leaf, arms in data.leaves.items()}
         experiment.open = OpenVisits(data.open)

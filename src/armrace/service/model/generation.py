@@ -21,7 +21,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from armrace.contexts import Code
+from armrace.contexts import Code, Schema
 from armrace.errors import DamagedFile
 from armrace.kernels.generics import Context, Ticket, Visitor
 from armrace.learner import Decision, Learner
@@ -62,8 +62,12 @@ class DrawnArm(NamedTuple):
 class Generation:
     """A learner whose arms are named by their places in the experiment; numbered from 0."""
 
-    def __init__(self, number: int, learner: Learner, settings: Settings) -> None:
+    def __init__(
+        self, number: int, learner: Learner, settings: Settings, arm_codes: Sequence[bytes]
+    ) -> None:
         self.number = number
+        self._arm_codes = arm_codes
+        """The code of the features of every arm of the experiment, where arms have some."""
         self.learner = learner
         self._schema = settings.schema
         self._has_experts = settings.schema is not None and learner.experts() is not None
@@ -79,12 +83,18 @@ class Generation:
 
     @classmethod
     def start(
-        cls, settings: Settings, number: int, places: Sequence[int], horizon: int
+        cls,
+        settings: Settings,
+        number: int,
+        places: Sequence[int],
+        horizon: int,
+        arm_codes: Sequence[bytes] = (),
     ) -> Generation:
         """Return a generation with a fresh learner."""
         seed = (settings.seed + _SEED_STEP * number) % _SEEDS
         made = settings.make_policy(), list(places), horizon, seed
-        return cls(number, Learner(*made, log=False, shape=settings.shape), settings)
+        learner = Learner(*made, log=False, shape=settings.shape)
+        return cls(number, learner, settings, arm_codes)
 
     def visitor(self, code: Code | None) -> Visitor:
         """Return what the learner sees of a visitor: a function of the code alone."""
@@ -94,8 +104,19 @@ class Generation:
         if vector is None:
             if len(self._vectors) >= _MOST_VECTORS:
                 self._vectors.clear()
-            vector = self._vectors[code.features] = self._schema.vector(code.features)
+            vector = self._vectors[code.features] = self._vector(self._schema, code.features)
         return Context(vector, code.leaf)
+
+    def _vector(self, schema: Schema, features: bytes) -> np.ndarray:
+        if not schema.arm_features:
+            return schema.vector(features)
+        end, width = 2 * len(schema.features), 2 * len(schema.arm_features)
+        starts = (end + width * place for place in self.places)
+        # Arms that came after the decision are not part of its code.
+        codes = (features[start : start + width] for start in starts)
+        own = (self._arm_codes[place] for place in self.places)
+        arms = [code or other for code, other in zip(codes, own, strict=True)]
+        return schema.vector_of_arms(features[:end], arms)
 
     @property
     def horizon(self) -> int:
@@ -113,10 +134,12 @@ class Generation:
             return None
         return Context(np.zeros(self.learner.shape.dimension), leaf)
 
-    def add_arm(self, place: int) -> None:
-        """Add an arm to the learner."""
+    def add_arm(self, place: int, arm_codes: Sequence[bytes]) -> None:
+        """Add an arm to the learner; the codes are those of all arms, the new one included."""
         self.learner.add_arm(place)
         self.places = [*self.places, place]
+        if arm_codes:  # vectors are longer now
+            self._arm_codes, self._vectors = arm_codes, {}
 
     def set_arm(self, place: int, is_active: bool) -> None:
         """Tell the learner, if it has the arm, that it may choose it from now on, or may not."""
@@ -248,14 +271,14 @@ class Generation:
         return GenerationData(self.number, self.places, learner, self.trust)
 
     @classmethod
-    def load(cls, data: GenerationData, settings: Settings) -> Generation:
+    def load(cls, data: GenerationData, settings: Settings, arm_codes: list[bytes]) -> Generation:
         """Return a generation that goes on exactly like the one that was saved."""
         policy, shape = settings.make_policy(), settings.shape
         learner = Learner.restore(data.learner, policy, log=False, shape=shape)
         # The digest of a snapshot says that it is whole, not that its parts belong together.
         if learner.arms != data.places:
             raise DamagedFile("the snapshot's learner is not one of its experiment.")
-        generation = cls(data.number, learner, settings)
+        generation = cls(data.number, learner, settings, arm_codes)
         generation.trust = data.trust
         return generation
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 import sys
+from collections.abc import Container
 from typing import Any, Literal
 
 import msgspec
@@ -114,6 +115,8 @@ class Settings(
     feature_key: bytes = b""
     """The secret by which texts fall into buckets; whoever knew it could choose texts that share
     one."""
+    arm_codes: list[bytes] = []
+    """The code of each arm's features, where arms have some."""
 
     @property
     def shape(self) -> ContextShape:
@@ -124,7 +127,8 @@ class Settings(
         """Return the settings as plain data, without the secrets."""
         data: dict[str, Any] = msgspec.to_builtins(self)
         # With the seed, decisions can be predicted.
-        return {name: data[name] for name in data if name not in ("seed", "feature_key")}
+        secrets = "seed", "feature_key", "arm_codes"
+        return {name: data[name] for name in data if name not in secrets}
 
     def scale(self) -> RewardScale:
         """Return the map between rewards and the grid on which they are kept."""
@@ -169,6 +173,7 @@ def make_settings(create: Create, seed: int, feature_key: bytes = b"") -> Settin
         check_number("quarantine", quarantine, _SUSPICION)
     if create.missing != DROP:
         check_number("missing", create.missing, _FINITE)
+    schema = _schema(create)
     settings = Settings(
         arms=names,
         missing=DROP if create.missing == DROP else float(create.missing),
@@ -182,8 +187,9 @@ def make_settings(create: Create, seed: int, feature_key: bytes = b"") -> Settin
         most_open=int(create.most_open),
         seed=check_seed(seed),
         suspicion=_suspicion_scale(create.suspicion),
-        schema=_schema(create),
+        schema=schema,
         feature_key=feature_key,
+        arm_codes=_arm_codes(create, names, schema, feature_key),
     )
     try:
         settings.missing_steps()
@@ -215,15 +221,42 @@ def _schema(create: Create) -> Schema | None:
     if create.context is None:
         if create.leaves:
             raise InvalidParameter("leaves need features; declare them with context.")
-        return None
-    schema = Schema.declare(create.context, create.leaves, create.missing_feature)
-    if not schema.features:
+        if not create.arm_features:
+            return None
+    schema = Schema.declare(
+        create.context or {},
+        create.leaves,
+        create.missing_feature,
+        create.arm_features,
+        create.cross or (),
+    )
+    if not schema.features and not schema.arm_features:
         raise InvalidParameter("context must declare at least one feature; got none.")
-    for name, feature in schema.features.items():
+    for name, feature in (schema.features | schema.arm_features).items():
         check_label("names of features", name)
         for value in getattr(feature, "values", ()):
             check_label(f"values of the feature {name!r}", value)
     return schema
+
+
+def _arm_codes(create: Create, arms: list[str], schema: Schema | None, key: bytes) -> list[bytes]:
+    """Encode the features of arms."""
+    given = create.arm_values or {}
+    if schema is None or not schema.arm_features:
+        if given or create.cross:
+            raise InvalidParameter("values of arms need features; declare them with arm_features.")
+        return []
+    check_arm_values("arm_values", given, arms)
+    return [schema.encode_arm(given.get(arm) or {}, key) for arm in arms]
+
+
+def check_arm_values(what: str, given: Any, arms: Container[str]) -> None:
+    """Refuse features of arms that are not given by the names of arms."""
+    if not isinstance(given, dict) or not all(isinstance(each, dict) for each in given.values()):
+        raise InvalidParameter(f"{what} must give features by arm; got {given!r:.100}.")
+    for arm in given:
+        if arm not in arms:
+            raise InvalidParameter(f"{what} must name arms of the experiment; got {arm!r:.100}.")
 
 
 def _check_size(policy: Policy, arms: int, shape: ContextShape) -> None:
@@ -234,6 +267,11 @@ def _check_size(policy: Policy, arms: int, shape: ContextShape) -> None:
     if not policy.takes_contexts:
         takers = ", ".join(sorted(name for name, kind in POLICIES.items() if kind.takes_contexts))
         raise InvalidParameter(f"{tag} takes no context; policies that do are {takers}.")
+    if shape.of_arms and not policy.takes_arm_features:
+        takers = ", ".join(sorted(n for n, kind in POLICIES.items() if kind.takes_arm_features))
+        raise InvalidParameter(
+            f"{tag} has no use for features of arms; policies that have are {takers}."
+        )
     if isinstance(policy, LeafPolicy) and shape.leaves == 1:
         raise InvalidParameter(f"{tag} needs leaves: name the features that make segments.")
     check_rooms(arms, shape)
@@ -260,7 +298,8 @@ def read_settings(data: Any) -> Settings:
 def _policy_of(create: Create, arms: int) -> Any:
     if create.policy is not None:
         return create.policy
-    return recommended(arms) if create.context is None else RECOMMENDED_IN_CONTEXT
+    alike = create.context is None and not create.arm_features
+    return recommended(arms) if alike else RECOMMENDED_IN_CONTEXT
 
 
 def _policy_data(policy: Any) -> dict[str, Any]:

@@ -137,12 +137,13 @@ def _coefficients(experiment: ExperimentState) -> dict[str, dict[str, float]]:
         return {}
     low, high = experiment.settings.rewards
     # A coordinate of a vector is that of the visitor divided by a constant.
-    width = (high - low) / math.sqrt(1 + len(schema.features))
-    names = schema.coordinate_names()
-    shown = {}
-    for place, row in zip(generation.places, (found * width).tolist(), strict=True):
-        shown[experiment.arms[place]] = dict(zip(names, [row[0] + low, *row[1:]], strict=True))
-    return shown
+    width = (high - low) / schema.scale
+    names, arms = schema.coordinate_names(), [experiment.arms[p] for p in generation.places]
+    models = ["every arm"] if schema.arm_features else arms
+    return {
+        model: dict(zip(names, [row[0] + low, *row[1:]], strict=True))
+        for model, row in zip(models, (found * width).tolist(), strict=True)
+    }
 
 
 def _mean(experiment: ExperimentState, totals: ArmTotals) -> float | None:

@@ -68,7 +68,7 @@ def decide(work: Work, asked: Decide) -> answers.DecisionAnswer:
     """Make a decision, or return the open one of the same request or unit."""
     experiment = work.experiment
     unit, request = _check_identifiers(work, asked)
-    code = experiment.encoded(asked.context)
+    code = experiment.encoded(asked.context, asked.arms)
     known = _find_open(work, request, unit, asked.eligible)
     if known is not None:
         return _repeated(work, known, request, code)
@@ -184,7 +184,7 @@ def record(work: Work, asked: RecordDecision) -> answers.DecisionAnswer:
     """Record a decision of somebody else; the policy learns what it can without bias."""
     experiment = work.experiment
     unit, request = _check_identifiers(work, asked)
-    code = experiment.encoded(asked.context)
+    code = experiment.encoded(asked.context, asked.arms)
     known = _find_open(work, request)
     if known is not None:
         return _repeated(work, known, request, code)

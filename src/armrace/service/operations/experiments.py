@@ -54,7 +54,8 @@ def create(session: Session, asked: operations.Create) -> ExperimentView:
     """Create an experiment, unless there is one of this name with the same settings."""
     check_name(asked.name)
     seed = secrets.randbits(63) if asked.seed is None else asked.seed
-    key = b"" if asked.context is None else secrets.token_bytes(16)
+    alike = asked.context is None and not asked.arm_features
+    key = b"" if alike else secrets.token_bytes(16)
     settings = make_settings(asked, seed, key)
     if begin_log(session, asked.name, settings) is None:
         session.call(asked.name, lambda found: _check_same(found, asked, settings))
@@ -92,9 +93,10 @@ def first_record(secret: bytes, log: int, event: events.Created) -> LogRecord:
 
 def _check_same(work: Work, asked: operations.Create, settings: Settings) -> None:
     existing = work.experiment.settings
-    settings = msgspec.structs.replace(settings, feature_key=existing.feature_key)
-    if asked.seed is None:
-        settings = msgspec.structs.replace(settings, seed=existing.seed)
+    seed = existing.seed if asked.seed is None else asked.seed
+    # Codes of texts depend on the key, which was drawn anew.
+    key = existing.feature_key if settings.feature_key else b""
+    settings = make_settings(asked, seed, key)
     if existing.schema != settings.schema:
         raise AlreadyExists(
             f"there is an experiment named {asked.name!r} with other features, and features never "
@@ -192,7 +194,8 @@ def add_arm(work: Work, asked: operations.AddArm) -> ArmAnswer:
         check_arm_count(len(experiment.arms) + 1)
         check_rooms(len(experiment.arms) + 1, experiment.settings.shape)
         _check_unfinished(experiment)
-        work.add(events.ArmCreated(work.time, asked.arm, asked.reason, work.actor))
+        code = experiment.encoded_arm(asked.features)
+        work.add(events.ArmCreated(work.time, asked.arm, asked.reason, work.actor, code))
     elif experiment.statuses[experiment.index_of[asked.arm]] == "retired":
         raise AlreadyExists(f"the arm {asked.arm!r} is retired; give the new arm another name.")
     return _answer(experiment, asked.arm, before, _CONTINUES)
