@@ -28,18 +28,20 @@ PATIENCE = 120_000
 def test_the_demonstration_starts_plays_and_leaves_nothing_behind():
     command = [sys.executable, "-m", "armrace", "serve", "--demo", "--demo-speed", "20"]
     demo = subprocess.Popen(
-        [*command, "--port", str(free_port())], stderr=subprocess.PIPE, text=True
+        [*command, "--port", str(free_port())],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
-    said = ""
     try:
+        assert demo.stdout is not None
         assert demo.stderr is not None
-        while "Watch it here" not in said:
-            line = demo.stderr.readline()
-            assert line, said
-            said += line
-        link = demo.stderr.readline().strip()
+        while "Watch it here" not in (line := demo.stdout.readline()):
+            assert line
+        link = demo.stdout.readline().strip()
+        said = "".join(demo.stderr.readline() for _ in range(2))
         assert "A proxy in front of this port opens it to the world." in said
-        (folder,) = re.findall(r"The log is in (\S+)/demo.db", said)
+        (folder,) = re.findall(r'"store":"(\S+)/demo.db"', said)
         with chromium() as browser:
             page = browser.new_page()
             page.set_default_timeout(PATIENCE)

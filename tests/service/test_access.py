@@ -205,8 +205,9 @@ def test_a_key_file_that_is_damaged_is_told_once_and_the_keys_stay_valid(tmp_pat
         for _ in range(3):
             assert client.get("/v1/experiments", headers=bearer(text)).status_code == 200
         assert "armrace_keys_readable 0" in client.get("/metrics", headers=bearer(text)).text
-    (line,) = file.getvalue().splitlines()
-    assert "cannot be read" in json.loads(line)["message"]
+    told, stop = map(json.loads, file.getvalue().splitlines())
+    assert (told["event"], stop["event"]) == ("keys", "stop")
+    assert "cannot be read" in told["message"]
 
 
 def test_a_stream_ends_with_its_key_and_with_the_server(service, monkeypatch):

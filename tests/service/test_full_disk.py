@@ -14,7 +14,6 @@ from processes import started
 
 SERVER = """
 import sys
-from armrace.errors import StoreFailed
 from armrace.service.http import server
 from armrace.service.log.sqlite import SqliteStore
 
@@ -26,10 +25,7 @@ class Full(SqliteStore):
 
 server.open_store = lambda place, keyring: Full(place, secrets=(keyring.store_secret(),))
 settings = server.ServerSettings(sys.argv[1], port=int(sys.argv[2]))
-try:
-    server.serve(settings, "", print)
-except StoreFailed as error:
-    sys.exit(str(error))
+sys.exit(0 if server.serve(settings, "", print) is None else 1)
 """
 
 
@@ -41,7 +37,7 @@ def test_a_full_disk_is_named_and_ends_without_a_traceback(tmp_path, pages, stop
         key = service.keyring.create(["admin"])[1]
     command = [sys.executable, "-c", SERVER, str(place), str(port), str(pages)]
     with started(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
-        while "Listening" not in server.stdout.readline():
+        while "Listening" not in server.stderr.readline():
             assert server.poll() is None, server.stderr.read()
         answer = decide(port, key, 1000 if stops == "by itself" else 1)
         if stops == "when told to":
@@ -50,12 +46,12 @@ def test_a_full_disk_is_named_and_ends_without_a_traceback(tmp_path, pages, stop
         _, said = server.communicate(timeout=30)
     assert "Traceback" not in said
     if stops == "by itself":
-        last = said.splitlines()[-1]
+        last = json.loads(said.splitlines()[-1])["message"]
         assert f"{place} cannot be used: database or disk is full" in last
         assert last.endswith("; the service stops, and replays its log next time.")
         assert server.returncode == 1
     else:
-        assert said == ""
+        assert json.loads(said)["event"] == "stop"
 
 
 def decide(port, key, count):

@@ -8,7 +8,9 @@ import tempfile
 import pytest
 from starlette.testclient import TestClient
 
+from armrace.errors import StoreFailed
 from armrace.service.http.application import RequestLog, create_application
+from armrace_client.errors import NotFound
 from armrace_client.operations import OPERATIONS
 from serving import JSON, LOCAL, events_over_http, is_replay
 
@@ -306,7 +308,66 @@ def test_the_log_has_request_ids_and_no_secrets(service):
         odd = client.get("/v1/experiments", headers={"X-Request-Id": "x" * 65})
     assert response.headers["X-Request-Id"] == "abc"
     assert odd.headers["X-Request-Id"] != "x" * 65
-    first, _ = [json.loads(line) for line in file.getvalue().splitlines()]
+    first, _, stop = [json.loads(line) for line in file.getvalue().splitlines()]
     assert (first["request"], first["status"], first["code"]) == ("abc", 404, "unknown-name")
+    assert (first["event"], stop["event"]) == ("refusal", "stop")
     assert "secret" not in file.getvalue()
     assert key not in file.getvalue()
+
+
+def logged(file):
+    return [json.loads(line) for line in file.getvalue().splitlines()]
+
+
+def test_rulings_and_changes_are_logged_with_who_made_them_and_nothing_private(service):
+    made, text = service.keyring.create(["admin"], label="fraud desk")
+    service.create("ads", ["a", "b"], 0, policy="ucb1")
+    decisions = service.decide_many("ads", 3)
+    file = io.StringIO()
+    application = create_application(service, log=RequestLog("none", file))
+    with TestClient(application, headers={"Authorization": f"Bearer {text}"}) as client:
+
+        def ask(path, **body):
+            return client.post(f"/v1/experiments/ads/{path}", json=body).status_code
+
+        chosen = {"decisions": [each.decision for each in decisions[:2]]}
+        assert ask("void", **chosen, preview=True) == 200
+        assert ask("void", **chosen, reason="private") == 200
+        assert ask("hold", units=["mister-x"]) == 200
+        assert ask("pause") == 200
+        assert client.post("/v1/experiments/none/pause", json={}).status_code == 404
+        assert ask("decide") == 409
+    void, hold, pause, refused, stop = logged(file)
+    who = {"tenant": "main", "experiment": "ads", "key": made.id}
+    assert void == {
+        "event": "ruling",
+        "operation": "void",
+        "visits": 2,
+        "time": void["time"],
+        **who,
+    }
+    assert (hold["operation"], hold["visits"]) == ("hold", 0)
+    assert (pause["event"], pause["operation"], pause["key"]) == ("change", "pause", made.id)
+    assert (refused["operation"], refused["code"]) == ("pause", "unknown-name")
+    assert stop["event"] == "stop"
+    assert stop["message"] == "All requests were answered, and the store is closed."
+    for secret in ("private", "mister-x", text, "fraud"):
+        assert secret not in file.getvalue()
+
+
+def test_refusals_are_written_so_far_as_they_fill_no_disk(service, monkeypatch):
+    monkeypatch.setattr("armrace.service.http.application._MOST_REFUSALS", 3)
+    file = io.StringIO()
+    log = RequestLog("problems", file)
+    for _ in range(5):
+        log.refuse(NotFound("there is nothing."), status=404)
+    log._minute -= 1
+    log.refuse(NotFound("there is nothing."), status=404)
+    log.refuse(StoreFailed("the disk is full."), status=503)
+    *written, more, last, failure = logged(file)
+    assert [each["code"] for each in written] == ["not-found"] * 3
+    assert more["message"] == "2 more refusals of a minute are only counted."
+    assert (last["event"], failure["event"]) == ("refusal", "failure")
+    assert log.counts.problems == {"not-found": 6, "store-failed": 1}
+    RequestLog("none", file := io.StringIO()).refuse(StoreFailed("the disk is full."))
+    assert file.getvalue() == ""

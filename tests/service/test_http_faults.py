@@ -90,7 +90,8 @@ def test_a_defect_is_answered_logged_and_hurts_no_other_request(service, monkeyp
 
         monkeypatch.setattr(service.engine, "submit", fail)
         assert client.get("/v1/experiments").json()["code"] == "request-failed"
-    line, _ = [json.loads(line) for line in file.getvalue().splitlines()]
+    line, _, _ = [json.loads(line) for line in file.getvalue().splitlines()]
+    assert line["event"] == "failure"
     assert (line["request"], line["code"]) == ("abc", "request-failed")
     assert "ZeroDivisionError: a defect" in line["error"]
     assert stopped == []

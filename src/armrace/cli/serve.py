@@ -9,11 +9,12 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Annotated, Any, NamedTuple
 
+import typer
+
 from armrace import __version__
 from armrace.cli import options
 from armrace.cli.arguments import number, whole
 from armrace.cli.options import expanded
-from armrace.cli.outputs import say
 from armrace.errors import InvalidParameter, missing_package
 from armrace.files import read_toml
 
@@ -39,15 +40,13 @@ def serve_demo(settings: dict[str, Any], speed: float) -> None:
         @contextmanager
         def visitors(service: Service) -> Iterator[None]:
             with simulated_visitors(service, clock, speed):
-                say("")
-                say("Watch it here:")
-                say(f"  {wanted.address}/")
+                typer.echo(f"\nWatch it here:\n  {wanted.address}/")
                 yield
 
         serve(
             wanted,
             __version__,
-            say,
+            typer.echo,
             lambda api: Dashboard(api, note=clock.note).routes(),
             clock,
             visitors,
@@ -185,15 +184,13 @@ def serve(
         raise InvalidParameter(missing_package(error)) from None
     said = {name: value for name, value in settings._asdict().items() if value is not None}
     checked = _checked({**_read(config), **said})
-    if not demo:
-        run(
-            ServerSettings(**checked, open=open),
-            __version__,
-            say,
-            lambda api: Dashboard(api).routes(),
-        )
+    if demo:
+        serve_demo(checked, number("demo-speed", demo_speed))
         return
-    serve_demo(checked, number("demo-speed", demo_speed))
+    # Standard error has lines of JSON alone, the reason of a failure included.
+    served = ServerSettings(**checked, open=open)
+    if run(served, __version__, typer.echo, lambda api: Dashboard(api).routes()) is not None:
+        raise typer.Exit(2)
 
 
 def _read(config: str | None) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from armrace.service.model.events import Actor
 from armrace.service.operations.inspection import ExportFile
 from armrace.service.work import Principal
 from armrace_client.errors import ArmraceError, Forbidden, TooOften, Unauthorised
-from armrace_client.operations import Operation, Scope
+from armrace_client.operations import OPERATIONS, Operation, Ruling, Scope
 
 CLOSE = {"Connection": "close"}
 _HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 408: CLOSE, 503: {"Retry-After": "1"}}
@@ -317,12 +317,20 @@ class Streams:
             raise TooOften(f"streams of one key that are open must be at most {self._most}.")
 
 
+_CHANGES = {
+    kind: name
+    for name, kind in OPERATIONS.items()
+    if kind.route.scope == "admin" and kind.route.method == "POST"
+}
+"""What is logged with the experiment that it is about and whose key it was."""
+
+
 class Api:
     """Performs operations for visitors, and knows who they are."""
 
-    def __init__(self, engine: Engine, access: Access) -> None:
+    def __init__(self, engine: Engine, access: Access, note: Callable[..., None]) -> None:
         self.access, self.streams, self.keyring = access, Streams(), engine.keyring
-        self._engine = engine
+        self._engine, self._note = engine, note
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting = 0
         self._asked: list[tuple[Operation[Any], Caller, asyncio.Future[Any]]] = []
@@ -351,9 +359,33 @@ class Api:
         with self._engine.gathering():
             for operation, caller, future in asked:
                 try:
-                    self._engine.submit(operation, caller.principal, partial(self._deliver, future))
+                    deliver = partial(self._deliver, future)
+                    if type(operation) in _CHANGES:
+                        deliver = partial(self._deliver_change, future, caller, operation)
+                    self._engine.submit(operation, caller.principal, deliver)
                 except Exception as error:
                     self._deliver(future, error)
+
+    def _deliver_change(
+        self, future: asyncio.Future[Any], caller: Caller, operation: Any, outcome: Any
+    ) -> None:
+        """Deliver what a change has led to, and have it logged, also if its client has gone."""
+        if not getattr(operation, "preview", False):
+            kind, key = type(operation), caller.key
+            about = {
+                "operation": _CHANGES[kind],
+                "tenant": caller.tenant,
+                "experiment": getattr(operation, "name", None),
+                "key": None if key is None else key.id,
+                "person": caller.person,
+                "visits": getattr(outcome, "changed", None),
+                "code": getattr(outcome, "code", None),
+            }
+            event = "ruling" if issubclass(kind, Ruling) else "change"
+            with suppress(RuntimeError):
+                assert self._loop is not None
+                self._loop.call_soon_threadsafe(partial(self._note, event, **about))
+        self._deliver(future, outcome)
 
     def _deliver(self, future: asyncio.Future[Any], outcome: Any) -> None:
         self._outcomes.append((future, outcome))

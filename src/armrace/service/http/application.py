@@ -58,17 +58,26 @@ from armrace_client.operations import Decide, Operation, Reward
 
 LogLevel = Literal["all", "problems", "none"]
 _LONGEST_ID = 64
+_MOST_REFUSALS = 100
+"""How many refusals are written in a minute, unless all requests are."""
 _PROCESS, _numbers = f"{secrets.token_hex(6)}-", count(1)
 """New ids differ from those of other processes and from one another; they need not be secret."""
 
 
 class RequestLog:
-    """Counts requests since the process began, and writes a line for each that is of its level."""
+    """Counts requests since the process began, and writes lines of JSON.
+
+    There is one for each request that is of its level, and one for whatever else happens. With
+    ``problems`` refusals are written too, but no more than some in a minute: anybody can cause
+    them.
+    """
 
     def __init__(self, level: LogLevel = "problems", file: TextIO | None = None) -> None:
         self._least = {"all": 0, "problems": 500, "none": 1000}[level]
         self._file = file
         self.counts = Counts()
+        self._minute = self._refused = 0
+        """The minute of the last refusal, and how many there were in it."""
 
     def write(
         self, name: str, endpoint: Endpoint, status: int, began: float, error: ArmraceError | None
@@ -77,28 +86,49 @@ class RequestLog:
 
         ``began`` is a reading of ``time.perf_counter``. Of a defect the traceback is written.
         """
-        seconds, code = time.perf_counter() - began, None if error is None else error.code
+        seconds = time.perf_counter() - began
         self.counts.add(endpoint.path, status, seconds)
-        if code is not None:
-            self.count_problem(code)
-        if status >= self._least:
-            said = {"request": name, "method": endpoint.route.method, "endpoint": endpoint.path}
-            figures = {"status": status, "milliseconds": round(1000 * seconds, 2), "code": code}
-            defect = error.__cause__ if isinstance(error, RequestFailed) else None
-            self._print(_line(time.time(), {**said, **figures}, defect))
+        about: dict[str, Any] = {
+            "request": name,
+            "method": endpoint.route.method,
+            "endpoint": endpoint.path,
+            "status": status,
+            "milliseconds": round(1000 * seconds, 2),
+        }
+        if error is not None:
+            self.refuse(error, **about)
+        elif status >= self._least:
+            self.note("request", **about)
 
-    def count_problem(self, code: str) -> None:
+    def refuse(self, error: ArmraceError, **about: Any) -> None:
         """Count a refusal by its code; those of the code reward-conflict are alarms."""
-        self.counts.problems[code] += 1
+        self.counts.problems[error.code] += 1
+        is_defect = error.status >= 500
+        if error.status >= self._least or (self._least < 1000 and self._has_room()):
+            defect = error.__cause__ if isinstance(error, RequestFailed) else None
+            self.note("failure" if is_defect else "refusal", None, defect, **about, code=error.code)
 
-    def note(self, event: str, message: str | None = None, **about: Any) -> None:
-        """Write about something that is not a request."""
-        if self._least < 1000:
-            self._print(_line(time.time(), {"event": event, "message": message, **about}))
+    def _has_room(self) -> bool:
+        """Whether another refusal may be written; tell how many were not when a minute is over."""
+        minute = int(time.monotonic() // 60)
+        if minute != self._minute:
+            if (more := self._refused - _MOST_REFUSALS) > 0:
+                self.note("refusal", f"{more} more refusals of a minute are only counted.")
+            self._minute, self._refused = minute, 0
+        self._refused += 1
+        return self._refused <= _MOST_REFUSALS
 
-    def _print(self, line: str) -> None:
+    def note(
+        self,
+        event: str,
+        message: str | None = None,
+        defect: BaseException | None = None,
+        **about: Any,
+    ) -> None:
+        """Write a line, at once: several threads write."""
         file = self._file or sys.stderr
-        file.write(f"{line}\n")  # at once: several threads write
+        said = {"event": event, "message": message, **about}
+        file.write(f"{_line(time.time(), said, defect)}\n")
         file.flush()
 
 
@@ -170,7 +200,8 @@ def create_application(
     tell = partial(log.note, "keys")
     access = Access(service.keyring, rate, service.tenant, tell, declared_open, proxies)
     webhooks = None if webhook is None else Webhooks(service.engine, webhook, log.note)
-    return Application(service, Api(service.engine, access), version, log, pages, webhooks)
+    api = Api(service.engine, access, log.note)
+    return Application(service, api, version, log, pages, webhooks)
 
 
 class Application:
@@ -189,6 +220,8 @@ class Application:
         self._api, self._log = api, log
         self.streams = api.streams
         self._is_serving = False
+        self.failure: str | None = None
+        """Why the service has stopped by itself, once it has."""
         self._question: asyncio.Future[None] | None = None
         """What the store was asked last, to see whether it answers."""
         self._webhooks = webhooks
@@ -235,18 +268,27 @@ class Application:
         self._is_serving = True
         if self._webhooks is not None:
             self._webhooks.start()
+        began = time.monotonic()
         yield
         self._is_serving = False
         self.streams.close()
+        problem = await self._finish()
+        if self._engine.failure is not None:
+            reason = self._engine.failure.removesuffix(".")
+            self.failure = f"{reason}; the service stops, and replays its log next time."
+        said = self.failure or problem or "All requests were answered, and the store is closed."
+        self._log.note("stop", said, seconds=round(time.monotonic() - began, 1))
+
+    async def _finish(self) -> str | None:
+        """Answer what waits and close the store; return what went wrong."""
         # A database that does not answer is not waited for.
         if not await self._api.drain(_CLOSE_SECONDS):
-            self._log.note("stop", f"the store has not answered for {_CLOSE_SECONDS:g} seconds.")
-            return
+            return f"The store has not answered for {_CLOSE_SECONDS:g} seconds."
         try:
             await asyncio.wait_for(_in_thread(self._close), _CLOSE_SECONDS)
         except (ArmraceError, TimeoutError) as error:
-            reason = f"the store could not be closed: {error or 'it does not answer.'}"
-            self._log.note("stop", reason)
+            return f"The store could not be closed: {error or 'it does not answer.'}"
+        return None
 
     def _close(self) -> None:
         if self._webhooks is not None:
@@ -278,7 +320,7 @@ class Application:
     async def _refuse(self, request: Request, error: Exception) -> Response:
         """Answer an error outside of endpoints and pages, which answer theirs themselves."""
         if isinstance(error, ArmraceError):
-            self._log.count_problem(error.code)
+            self._log.refuse(error, method=request.method)
             return response_to(error)
         if not isinstance(error, HTTPException):
             return response_to(RequestFailed.because_of(error))

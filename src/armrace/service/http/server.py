@@ -27,7 +27,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from armrace.errors import ArmraceError, InvalidParameter, StoreFailed
+from armrace.errors import ArmraceError, InvalidParameter
 from armrace.service.http.access import (
     CLOSE,
     TRUST,
@@ -336,6 +336,12 @@ def _most_connections() -> int:
     return max(1, files - _OTHER_FILES)
 
 
+_OPEN = (
+    "Open: every program on this machine may do everything, without a key. A proxy in front of "
+    "this port opens it to the world."
+)
+
+
 class ServerSettings(NamedTuple):
     """How to serve."""
 
@@ -401,10 +407,11 @@ def serve(
     pages: Pages = lambda api: (),
     clock: Callable[[], int] | None = None,
     alongside: Callable[[Service], AbstractContextManager[Any]] = nullcontext,
-) -> None:
-    """Serve until the process is told to stop, or until the store fails, which is raised.
+) -> str | None:
+    """Serve until the process is told to stop, or until the store fails; return why it has.
 
-    ``say`` shows a line to the user; ``alongside`` is entered while the service serves.
+    What happens is logged; ``say`` shows a person what no log must have. ``alongside`` is entered
+    while the service serves.
     """
     host, port, proxies = settings.host, settings.port, settings.proxies
     if (webhook := settings.webhooks) is not None:
@@ -420,7 +427,6 @@ def serve(
     if settings.open and keyring.has_keys:
         raise InvalidParameter("open must be left out: the store has keys.")
     store = open_store(where, keyring)
-    say(f"The log is in {without_password(where)}.")
     if not settings.open and not keyring.has_keys:
         say("This store had no key. Here is one that may do everything; it is not shown again.")
         say(f"Sign in with it at {settings.address}/, and give it to programs:")
@@ -436,9 +442,9 @@ def serve(
     )
     server = Server(application, host, port, per_address=settings.per_address)
     if settings.open:
-        say("Open: every program on this machine may do everything, without a key.")
-        say("A proxy in front of this port opens it to the world.")
-    say(f"Listening on {settings.address}; see /docs there. Ctrl-C stops the service.")
+        log.note("warning", _OPEN)
+    said = f"Listening on {settings.address}; see /docs there. Ctrl-C stops the service."
+    log.note("start", said, version=version, store=without_password(where))
     # The engine works in a thread beside the event loop; by default either may hold the
     # interpreter for 5 ms while the other waits, which is longer than a transaction takes.
     sys.setswitchinterval(0.0001)
@@ -448,9 +454,7 @@ def serve(
     gc.set_threshold(20_000, 20, 20)
     with alongside(service):
         server.run()
-    if service.engine.failure is not None:
-        reason = service.engine.failure.removesuffix(".")
-        raise StoreFailed(f"{reason}; the service stops, and replays its log next time.")
+    return application.failure
 
 
 def _check_free(host: str, port: int) -> None:
