@@ -126,7 +126,7 @@ def told(service, url, secret):
 def verified(headers, body):
     """Whether the function of the guide takes a message for genuine."""
     code = GUIDE.read_text().partition("# verify.py\n")[2].partition("```")[0]
-    exec(code.partition("secret = ")[0], found := {})
+    exec(code.partition("forged = ")[0], found := {})
     return found["is_genuine"](SECRET, headers, body)
 
 
