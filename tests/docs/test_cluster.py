@@ -20,7 +20,7 @@ from processes import started
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "from-a-laptop-to-a-cluster.md"
 SHELL = re.compile(r"^```shell\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SECONDS = 120
+SECONDS = 600
 ENVIRONMENT = {
     **os.environ,
     "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
