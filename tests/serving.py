@@ -14,7 +14,7 @@ from armrace.service import MemoryStore, Service
 from armrace.service.log.chain import LogRecord
 from armrace.service.log.store import NO_LOGS
 from armrace.service.model.events import Event, decode
-from armrace.service.model.experiment import ExperimentState
+from armrace.service.model.experiment import ExperimentState, _Data
 from armrace.service.work import Principal
 
 START = 1_700_000_000_000
@@ -145,11 +145,12 @@ def learned(service: Service, name: str = "ads") -> bytes:
 
 def said_of_visits(service: Service, name: str = "ads") -> bytes:
     """The live state as bytes, without what depends on the times at which rewards came."""
-    names = ["format", "head", "tenant", "name", "created", "time"]
-    data = msgspec.msgpack.decode(live_bytes(service, name)[16:])
-    *others, _, (named, _), leaves = data[len(names) :]
-    counts = {source: days for source, (days, _) in sorted(named.items())}
-    return msgspec.msgpack.encode([*others, counts, leaves])
+    content = msgspec.msgpack.decode(live_bytes(service, name)[16:])
+    data = dict(zip(_Data.__struct_fields__, content, strict=True))
+    for each in ("format", "head", "tenant", "name", "created", "time", "history"):
+        del data[each]
+    data["sources"] = {source: days for source, (days, _) in sorted(data["sources"][0].items())}
+    return msgspec.msgpack.encode(data)
 
 
 def attacked(service: Service, clock: Clock, name: str = "ads") -> None:

@@ -214,6 +214,18 @@ class Log:
         now = self._statuses[-1][1]
         return {a: f for a, f in (self.settings["floors"] or {}).items() if now[a] == "active"}
 
+    def _held_out(self) -> dict[str, float]:
+        """The probability of each arm that the holdout shows: one, or all alike without it."""
+        share, arm = self.settings.get("holdout", 0.0), self.settings.get("holdout_arm")
+        active = [each for each, now in self._statuses[-1][1].items() if now == "active"]
+        shown = [arm] if arm in active else active
+        return {each: share / len(shown) for each in shown if share}
+
+    def _without_policy(self) -> dict[str, float]:
+        held_out, rest = self._held_out(), 1 - self.settings.get("holdout", 0.0)
+        floors = {arm: rest * floor for arm, floor in self._floors().items()}
+        return {a: held_out.get(a, 0.0) + floors.get(a, 0.0) for a in {**held_out, **floors}}
+
     # --- decisions and leases -------------------------------------------------------------
 
     def _add_lease(self, place: int, granted: Granted) -> None:
@@ -223,7 +235,7 @@ class Log:
 
     def _check_weights(self, words: str, weights: list[int]) -> None:
         require(sum(weights) == _UNIT, f"{words}: weights do not add up")
-        floors, now = self._floors(), self._statuses[-1][1]
+        floors, now = self._without_policy(), self._statuses[-1][1]
         for arm, weight in zip(self.arms, weights, strict=True):
             right = weight >= floors.get(arm, 0) * _UNIT - 1 if now[arm] == "active" else not weight
             require(right, f"{words}: the weight of {arm} is wrong")
@@ -231,7 +243,8 @@ class Log:
     def _add_decision(self, place: int, made: Made) -> None:
         words = f"decision {place}"
         require(self._phases[-1][1] == "running", f"{words} was made during a pause")
-        if made.by == "lease":
+        if made.lease:
+            require(made.by in ("lease", "holdout"), f"{words} is by {made.by}")
             self._check_draw(place, made, words)
         elif made.by != "editor":
             now = self._statuses[-1][1]
@@ -269,11 +282,13 @@ class Log:
             units.add(other.unit)
 
     def _check_odds(self, words: str, made: Made) -> None:
-        """Probabilities are the policy's, mixed with the floors of arms that may be chosen."""
-        floors = self._floors()
-        floor = floors.get(self.arms[made.arm], 0.0)
-        if made.ticket is None:
-            require(floor > 0, f"{words} was made by the floor of an arm that has none")
+        """Probabilities are the policy's, mixed with floors and holdout."""
+        floors, arm = self._without_policy(), self.arms[made.arm]
+        floor = floors.get(arm, 0.0)
+        if made.by == "holdout":
+            require(self._held_out().get(arm, 0.0) > 0, f"{words} is of no holdout")
+        elif made.ticket is None:
+            require(self._floors().get(arm, 0.0) > 0, f"{words} was made by no floor of its arm")
         elif made.probability is not None:
             own = (1 - math.fsum(floors.values())) * made.ticket[2]
             right = math.isclose(made.probability, min(1.0, floor + own), rel_tol=1e-12)

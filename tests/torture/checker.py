@@ -441,6 +441,25 @@ def _check_view(view: Any, log: Log) -> None:
             total, learned = total + missing * (made[place] - learned), made[place]
         mean = total / learned if learned else None
         require(arm.mean == mean, "a mean of rewards is wrong")
+    _check_holdout(view, log)
+
+
+def _check_holdout(view: Any, log: Log) -> None:
+    """Work out from its formula what the policy has earned against the holdout."""
+    share, missing = log.settings.get("holdout", 0.0), log.settings["missing"]
+    require((view.holdout is None) == (not share), "a holdout has no report")
+    difference = earned = seen = 0.0
+    for place, event in log.visits.items():
+        paid = log.rewarded[place][1].steps / 2**20 if log.counts(place) else missing
+        if not share or event.by == "editor" or paid == "drop":
+            continue
+        beyond = paid - (earned + 0.5) / (seen + 1)
+        difference += -beyond / share if event.by == "holdout" else beyond / (1 - share)
+        earned, seen = earned + paid, seen + 1
+    if seen:
+        right = min(max(difference / seen, -1.0), 1.0)  # no difference of rewards is larger
+        near = math.isclose(view.holdout.difference, right, abs_tol=1e-9)
+        require(near, "the holdout is compared with something else")
 
 
 def _check_sources(views: list[Any], log: Log) -> None:

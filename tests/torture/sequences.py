@@ -48,6 +48,7 @@ FEATURES = {
 }
 ARMS = ["a", "b", "c"]
 POLICIES = {"ads": "ucb1", "shop": "optimistic-log-barrier"}
+HOLDOUTS = {"ads": 0.0, "shop": 0.4}
 NAMES = st.sampled_from([*POLICIES])
 VALUES = st.sampled_from([0.0, 0.5, 1.0])
 SUSPICIONS = st.sampled_from([None, 0.2, 0.9])
@@ -60,8 +61,8 @@ VERDICTS = st.sampled_from(["retract", "void", "hold", "release"])
 class Seen:
     """What was said of a visit."""
 
-    def __init__(self, time, request=None, unit=None, source=None, labels=None):
-        self.time, self.request, self.unit = time, request, unit
+    def __init__(self, time, request=None, unit=None, source=None, labels=None, editor=None):
+        self.time, self.request, self.unit, self.editor = time, request, unit, editor
         self.source, self.labels = source, labels or {}
         self.origins = [({source}, self.labels)]
         """The sources and labels of the visit, and of the visit with its reward."""
@@ -187,6 +188,7 @@ class Requests(RuleBasedStateMachine):
 
     def create(self, name):
         more = {"policy": POLICIES[name], "settle": self.settle, "quarantine": 0.5}
+        more |= {"holdout": HOLDOUTS[name]}
         if self.policy is not None:
             more |= {"policy": self.policy, "context": FEATURES, "leaves": {"device": True}}
         self.service.create(name, ARMS, 0, window=WINDOW, horizon=1000, seed=1, **more)
@@ -235,7 +237,7 @@ class Requests(RuleBasedStateMachine):
             assert made.decision == known
             return multiple()
         assert editor in (None, made.arm)
-        return self.made(name, made.decision, **said)
+        return self.made(name, made.decision, **said, editor=editor)
 
     @rule(
         rewards=st.lists(
@@ -417,6 +419,14 @@ class Requests(RuleBasedStateMachine):
             assert sum(arm.withheld for arm in view.arms) == withheld
             total = sum(arm.mean * arm.closed for arm in view.arms if arm.closed)
             assert total == pytest.approx(sum(seen.reward for seen in counted))
+            if HOLDOUTS[name]:
+                self.holdout_agrees(view.holdout, [seen for seen in closed if not seen.editor])
+
+    def holdout_agrees(self, found, tossed):
+        assert found.visits + found.policy_visits == len(tossed)
+        earned = (found.mean or 0) * found.visits + (found.policy_mean or 0) * found.policy_visits
+        counted = [s for s in tossed if s.reward is not None and s.standing == "release"]
+        assert earned == pytest.approx(sum(seen.reward for seen in counted))
 
     def teardown(self):
         try:

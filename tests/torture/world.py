@@ -89,6 +89,9 @@ class Kinds:
             for settings in self.settings.values():
                 settings |= {"policy": rng.choice(CONTEXTUAL), "context": FEATURES}
                 settings["leaves"] = {"device": True}
+        for settings in self.settings.values():
+            settings["holdout"] = rng.choice([0.0, 0.0, 0.25])
+            settings["holdout_arm"] = rng.choice([None, "b"]) if settings["holdout"] else None
 
 
 def _settings(rng: Random) -> dict[str, Any]:

@@ -82,6 +82,42 @@ class LayerView(msgspec.Struct, frozen=True, gc=False):
     evidence_mean: float | None = None
 
 
+class BestArmStatement(msgspec.Struct, frozen=True):
+    """The arm that is the best, at any time with this confidence, unless too much was forged.
+
+    It assumes that the arms' true means do not move, and that which arm a visitor was shown did not
+    depend on who it was.
+    """
+
+    arm: str
+    confidence: float
+    forged: int
+    """The most visits that may have been forged, of whichever arms, for it to hold."""
+    visits: int
+    """The visits that are counted."""
+    words: str
+    """All of that in one sentence."""
+
+
+class HoldoutView(msgspec.Struct, frozen=True):
+    """What the policy has earned against the holdout, in units of rewards."""
+
+    share: float
+    arm: str | None
+    """The arm that the holdout shows wherever it may be; ``None`` if it shows all at random."""
+    visits: int
+    """Closed visits of the holdout that count."""
+    mean: float | None
+    policy_visits: int
+    policy_mean: float | None
+    difference: float | None
+    """An estimate of how much more a visit earns that is left to the policy, and the ends of an
+    interval for its mean so far that holds at all times with this confidence."""
+    lower: float | None
+    upper: float | None
+    confidence: float
+
+
 class ExperimentView(msgspec.Struct, frozen=True):
     """The state of an experiment."""
 
@@ -108,6 +144,9 @@ class ExperimentView(msgspec.Struct, frozen=True):
     """The weight of each expert of the policy, averaged over about its last 1,000 decisions."""
     coefficients: dict[str, dict[str, float]] = {}
     """For each arm what every feature adds to its predicted reward, if the policy predicts it."""
+    best: BestArmStatement | None = None
+    """``None`` if no arm can be said to be the best, and in experiments with features."""
+    holdout: HoldoutView | None = None
 
 
 class LeafArmView(msgspec.Struct, frozen=True):
@@ -474,7 +513,7 @@ class DecisionRow(msgspec.Struct):
     time: int
     arm: str
     probability: float | None
-    by: Literal["policy", "floor", "editor", "lease"]
+    by: Literal["policy", "floor", "editor", "lease", "holdout"]
     """Who chose the arm."""
     unit: str | None
     """A keyed hash of the unit: the same for the same unit of this experiment."""

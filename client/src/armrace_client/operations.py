@@ -507,7 +507,12 @@ class Create(Operation[answers.ExperimentView], frozen=True):
         settle: ``"window"`` learns a decision when its window has closed, in the order of
             decisions; ``"immediate"`` learns rewards as they come.
         rewards: the smallest and the largest reward.
-        floors: the least share of decisions of some arms, for a control arm for instance.
+        floors: the least share of decisions of some arms, for a control arm for instance; of those
+            outside the holdout, if there is one.
+        holdout: a share of decisions that are not left to the policy, such as 0.05, by which what
+            it earns is compared with what would have been earned without it. They show arms at
+            random, each with the same probability.
+        holdout_arm: an arm that the holdout shows instead wherever it may be shown.
         quarantine: rewards of a suspicion above this are held until they are released; it is always
             between 0 and 1.
         suspicion: the scale of suspicions: the scores ``from``, honest, and ``to``, forged; by
@@ -537,6 +542,8 @@ class Create(Operation[answers.ExperimentView], frozen=True):
     settle: Literal["window", "immediate"] = "window"
     rewards: tuple[float, float] = (0.0, 1.0)
     floors: dict[str, float] | None = None
+    holdout: float = 0.0
+    holdout_arm: Label | None = None
     quarantine: float | None = None
     suspicion: dict[str, float] | None = None
     most_open: int = 1_000_000

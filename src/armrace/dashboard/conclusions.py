@@ -12,7 +12,7 @@ from armrace.dashboard.charts import MISSING
 from armrace.formatting import count, duration, figure, percent, round_down
 from armrace.statistics import interval_for_all_times
 from armrace.statistics.proportions import Scale
-from armrace_client.answers import ExperimentView, HistoryView, RatioCheck
+from armrace_client.answers import ExperimentView, HistoryView, HoldoutView, RatioCheck
 
 _LEVEL = 0.05
 _RECENT = 10
@@ -103,6 +103,8 @@ def conclude(view: ExperimentView, history: HistoryView, alarms: int) -> Conclus
         return Conclusion(rows, best, False, everyone, headline, f"{traffic}{_IN_DOUBT}", race)
     rivals = [row.arm for row in others if row.high >= best.low]
     headline, sure = _sure(rivals, len(running))
+    if not rivals and view.best is not None and view.best.arm == best.arm and view.best.forged:
+        sure = _WITHSTANDS.format(count(view.best.forged), count(view.best.visits))
     return Conclusion(rows, best, not rivals, rivals, headline, f"{traffic}{sure}", race)
 
 
@@ -112,6 +114,10 @@ def best_arm(known: Sequence[ArmRow]) -> ArmRow:
 
 
 _CONFIDENCE = f"{percent(1 - _LEVEL)} confidence"
+_WITHSTANDS = (
+    f"No other arm is as good, with {_CONFIDENCE}, even if up to {{}} of the {{}} counted visits "
+    "were forged, as long as means do not move."
+)
 _NOTHING = "Nothing has been learned yet: rewards are learned when their windows have closed."
 _NOT_SHOWN = (
     "No window has closed yet: rewards are learned as they come, and counted here when their "
@@ -181,6 +187,23 @@ def _race(view: ExperimentView, history: HistoryView) -> tuple[bool, str]:
         f"{100 * (1 - delta):g}% as long as rewards were changed by at most {limit} in all"
         f"{least and f'; so far, {least}'}."
     )
+
+
+def describe_holdout(found: HoldoutView | None) -> str:
+    """Say what the policy has earned against the holdout; nothing if there is none."""
+    if found is None:
+        return ""
+    if found.lower is None or found.upper is None or found.difference is None:
+        return "No visit has been compared yet: their windows have to close first."
+    span = f"between {figure(found.lower)} and {figure(found.upper)}"
+    if found.lower > 0:
+        said = f"A visit earns more with the policy than without: {span} more."
+    elif found.upper < 0:
+        less = f"between {figure(-found.upper)} and {figure(-found.lower)}"
+        said = f"A visit earns less with the policy than without: {less} less."
+    else:
+        said = f"It is not settled yet whether the policy earns more: the difference is {span}."
+    return f"{said} That holds at any time with {percent(found.confidence)} confidence."
 
 
 def describe_ratio(check: RatioCheck) -> tuple[bool, str]:

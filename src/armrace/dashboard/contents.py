@@ -20,6 +20,7 @@ from armrace.dashboard.charts import (
 from armrace.dashboard.conclusions import (
     FINE_PRINT,
     conclude,
+    describe_holdout,
     describe_ratio,
     matrix_rows,
 )
@@ -72,6 +73,7 @@ _PARTS = (
     "summary",
     "traffic",
     "reward",
+    "holdout",
     "leaves",
     "matrix",
     "audit",
@@ -142,6 +144,7 @@ async def experiment_content(reading: CachedCalls, caller: Caller, name: str) ->
         "alarmed": alarmed,
         "columns": [(arm, "num") for arm in view.coefficients],
         "matrix": matrix_rows(view),
+        "holdout_words": describe_holdout(view.holdout),
         "ratio": ratio,
         "ratio_words": describe_ratio(ratio),
         "charts": {chart.name: chart for chart in charts},

@@ -20,7 +20,7 @@ from armrace_client.answers import ArmStatus, Phase, Verdict
 
 Verdicts = dict[int, Verdict]
 """The last ruling about each visit."""
-By = Literal["policy", "floor", "editor", "lease"]
+By = Literal["policy", "floor", "editor", "lease", "holdout"]
 
 
 class Actor(msgspec.Struct, frozen=True, array_like=True, gc=False):

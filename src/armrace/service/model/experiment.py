@@ -15,7 +15,9 @@ which case the log must be replayed from a snapshot that it leaves valid.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import msgspec
@@ -33,10 +35,22 @@ from armrace.service.model.settings import (
     check_arm_values,
     read_settings,
 )
-from armrace.service.model.visits import ArmTotals, Holds, OpenVisits, Sources, Totals, VisitState
+from armrace.service.model.visits import (
+    ArmTotals,
+    Comparison,
+    Holds,
+    OpenVisits,
+    SourceCounts,
+    SourceDay,
+    Sources,
+    Totals,
+    VisitState,
+)
 from armrace_client.answers import ArmStatus, Phase, StandingHold, Verdict
 
 _FORMAT = 2
+_MEMOS = 0x3D0
+"""Added to the seed for numbers that have nothing to do with who chooses an arm."""
 _DIGEST_SIZE = 16
 
 
@@ -76,6 +90,7 @@ class _Data(msgspec.Struct, frozen=True, array_like=True):
     sources: Sources
     leaves: dict[int, list[ArmTotals]] = {}
     arm_codes: list[bytes] = []
+    comparison: Comparison | None = None
 
 
 class ExperimentState:
@@ -106,6 +121,8 @@ class ExperimentState:
         self.totals = Totals([ArmTotals() for _ in self.arms])
         self.leaves: dict[int, Totals] = {}
         """What was counted in each leaf that had a visitor."""
+        self.comparison = Comparison() if self.settings.holdout else None
+        """What visits of the holdout and all others have earned."""
         self.history = History(event.time, due=event.time + FIRST_BUCKET)
         self.sources = Sources()
         horizon = self.settings.horizon or FIRST_HORIZON
@@ -212,11 +229,20 @@ class ExperimentState:
             self.totals.count_closed(visit)
             if visit.code is not None:
                 self._totals_of(visit.code).count_closed(visit)
+            if visit.held_out is not None:
+                self._compare(visit)
             if not visit.learned:
                 steps = visit.counted_steps
                 self.generation.learn(visit, self.missing if steps is None else steps)
         if self.voided:
             self.voided = {s: visit for s, visit in self.voided.items() if visit.time > before}
+
+    def _compare(self, visit: VisitState) -> None:
+        assert self.comparison is not None
+        assert visit.held_out is not None
+        steps = self.missing if visit.counted_steps is None else visit.counted_steps
+        if steps is not None:
+            self.comparison.count(visit.held_out, steps, self.settings.holdout)
 
     def _totals_of(self, code: Code) -> Totals:
         found = self.leaves.get(code.leaf)
@@ -266,6 +292,8 @@ class ExperimentState:
             verdict=verdict,
             code=code,
         )
+        if self.comparison is not None and event.by != "editor":
+            visit.held_out = event.by == "holdout"
         if verdict == "void":
             self.voided[sequence] = visit
             return
@@ -432,10 +460,18 @@ class ExperimentState:
 
         This changes nothing but the random stream.
         """
-        floors = self.floors_among(indices)
-        # By the number of the record, which no ruling changes: lots are never used twice.
-        uniform = uniform_at(self.settings.seed, self.head.sequence + 1) if floors else 0.0
-        return self.generation.draw(floors, indices, len(self.arms), uniform, code)
+        floors, held_out = self.floors_among(indices), self.held_out_among(indices)
+        both, place, number = mixed(floors, held_out), None, self.head.sequence + 1
+        if both:
+            # By the number of the record, which no ruling changes: lots are never used twice.
+            place, left = _chosen(held_out, uniform_at(self.settings.seed, number))
+            if place is not None:
+                drawn = self.generation.draw(both, indices, len(self.arms), place, code)
+                memo = uniform_at(self.settings.seed + _MEMOS, number)
+                ticket = self.generation.ticket_of_others(place, memo)
+                return drawn._replace(ticket=ticket, by="holdout")
+            place, _ = _chosen(floors, left / (1.0 - self.settings.holdout))
+        return self.generation.draw(both, indices, len(self.arms), place, code)
 
     def floors_among(self, indices: list[int] | None) -> dict[int, float]:
         """Return the floors of the arms that may be chosen, by index."""
@@ -444,6 +480,16 @@ class ExperimentState:
             return {}
         allowed = self.generation.places if indices is None else indices
         return {p: declared[self.arms[p]] for p in allowed if self.arms[p] in declared}
+
+    def held_out_among(self, indices: list[int] | None) -> dict[int, float]:
+        """Return the probabilities with which the holdout shows each arm that may be chosen."""
+        share, arm = self.settings.holdout, self.settings.holdout_arm
+        if not share:
+            return {}
+        allowed = self.generation.places if indices is None else indices
+        if arm is not None and self.index_of[arm] in allowed:
+            return {self.index_of[arm]: share}
+        return dict.fromkeys(allowed, share / len(allowed))
 
     def eligible_indices(self, eligible: Iterable[str] | None) -> list[int] | None:
         """Return the indices of the arms that may be chosen; ``None`` if all of them may.
@@ -476,17 +522,19 @@ class ExperimentState:
     def frozen(self) -> ExperimentState:
         """Return the experiment as it is now, to be shown while this one goes on, or elsewhere.
 
-        It has no visits, leases and sources.
+        It has no visits and leases, and of sources only how many rewards are in quarantine.
         """
         frozen = object.__new__(type(self))  # not by copy(), which would save and load it
         vars(frozen).update(vars(self))
         frozen.open, frozen.voided, frozen.leases = OpenVisits(), {}, {}
-        frozen.sources, frozen.audits = Sources(), Audits()
+        held = SourceCounts({-1: SourceDay(quarantined=self.sources.quarantined())})
+        frozen.sources, frozen.audits = Sources(others=held), Audits()
         frozen.arms, frozen.statuses = [*self.arms], [*self.statuses]
         frozen.holds = Holds(self.settings.quarantine, self.holds.standing)
         frozen.totals = self.totals.copied()
         frozen.leaves = {leaf: totals.copied() for leaf, totals in self.leaves.items()}
         frozen.generation = self.generation.still()
+        frozen.comparison = copy(self.comparison)
         frozen.history = msgspec.structs.replace(self.history, points=[*self.history.points])
         return frozen
 
@@ -539,6 +587,25 @@ class ExperimentState:
         experiment.verdicts, experiment.is_deleted = {}, False
         experiment._prepare()
         return experiment
+
+
+def mixed(floors: dict[int, float], held_out: dict[int, float]) -> dict[int, float]:
+    """Return the probabilities with which arms are chosen without asking the policy."""
+    if not held_out:
+        return floors
+    rest, both = 1.0 - math.fsum(held_out.values()), dict(held_out)
+    for place, floor in floors.items():
+        both[place] = both.get(place, 0.0) + rest * floor
+    return both
+
+
+def _chosen(probabilities: dict[int, float], uniform: float) -> tuple[int | None, float]:
+    """Return what a number in [0, 1) chooses, and how far it is beyond all probabilities."""
+    for place, probability in probabilities.items():
+        if uniform < probability:
+            return place, 0.0
+        uniform -= probability
+    return None, uniform
 
 
 def _read(content: bytes) -> _Data:

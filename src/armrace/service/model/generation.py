@@ -7,7 +7,9 @@ reached, and when somebody asks for it.
 An arm with the floor ``f`` is chosen with probability ``f + (1 - F) w``, where ``F`` is the sum of
 the floors and ``w`` the policy's own probability. That is what is published. Of decisions that a
 floor made, the policy learns nothing: it sees its own draws, a share ``1 - F`` of the traffic, with
-the probabilities under which it drew them, and its guarantee covers those.
+the probabilities under which it drew them, and its guarantee covers those. A holdout of the share
+``h`` that shows an arm with probability ``u`` is a floor ``h u`` to the policy, and leaves
+``(1 - h) f`` of the others; from its visits the policy learns as from those of an editor.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ from armrace.errors import DamagedFile
 from armrace.kernels.generics import Context, Ticket, Visitor
 from armrace.learner import Decision, Learner
 from armrace.policies.common.counts import LeafPolicy
+from armrace.service.model.events import By
 from armrace.service.model.settings import RewardScale, Settings
 from armrace.service.model.visits import VisitState
 
@@ -57,6 +60,7 @@ class DrawnArm(NamedTuple):
     taken: int
     probability: float | None
     shares: bytes
+    by: By = "policy"
 
 
 class Generation:
@@ -198,16 +202,16 @@ class Generation:
         floors: dict[int, float],
         eligible: list[int] | None,
         arms: int,
-        uniform: float,
+        place: int | None,
         code: Code | None,
     ) -> DrawnArm:
         """Draw an arm and change nothing but the learner's random stream.
 
         Only the places in ``eligible`` may be chosen, ``None`` for all of the learner's; ``floors``
-        has floors of these. The experiment has ``arms`` arms. ``uniform``, a number in [0, 1),
-        decides whether a floor chooses the arm.
+        has floors of these. The experiment has ``arms`` arms. ``place`` is the arm that a floor
+        has chosen; ``None`` if the policy is to choose.
         """
-        place, visitor = _drawn_by_floor(floors, uniform), self.visitor(code)
+        visitor = self.visitor(code)
         shares, known = b"", None
         # Only of unrestricted draws: the ratio check compares with the probabilities of all arms.
         if eligible is None and (floors or self.learner.policy.exact_tickets):
@@ -216,7 +220,7 @@ class Generation:
             if arms <= _MOST_SHARES:
                 shares = np.asarray(weights, dtype=_SHARE).tobytes()
         if place is not None:
-            return DrawnArm(place, None, 0, known, shares)
+            return DrawnArm(place, None, 0, known, shares, "floor")
         self._skip()
         ticket, taken = self.learner.draw(eligible, visitor)
         self._taken = self._skipped = taken
@@ -281,15 +285,6 @@ class Generation:
         generation = cls(data.number, learner, settings, arm_codes)
         generation.trust = data.trust
         return generation
-
-
-def _drawn_by_floor(floors: dict[int, float], uniform: float) -> int | None:
-    # The floors divide [0, 1) from 0 on; a uniform beyond all of them is left to the policy.
-    for place, floor in floors.items():
-        if uniform < floor:
-            return place
-        uniform -= floor
-    return None
 
 
 def uniform_at(seed: int, number: int) -> float:

@@ -45,6 +45,7 @@ _LONGEST_LABEL, _LONGEST_REASON = 200, 1000
 _WINDOW = Limits("seconds in which a decision can be rewarded", 0, 10 * 366 * 86400, low_open=True)
 _OPEN = Limits("decisions that may be open at once", 1, 10_000_000)
 _FINITE = Limits("reward", -sys.float_info.max, sys.float_info.max)
+_HOLDOUT = Limits("share of decisions that are not left to the policy", 0, 0.5)
 _SUSPICION = Limits("suspicion above which a reward is quarantined", 0, 1)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 """Half of a pair, which is not a character: a log cannot hold it."""
@@ -111,6 +112,8 @@ class Settings(
     seed: int
     suspicion: tuple[float, float] = (0.0, 1.0)
     """The scores that mean honest and forged."""
+    holdout: float = 0.0
+    holdout_arm: str | None = None
     schema: Schema | None = None
     feature_key: bytes = b""
     """The secret by which texts fall into buckets; whoever knew it could choose texts that share
@@ -187,6 +190,8 @@ def make_settings(create: Create, seed: int, feature_key: bytes = b"") -> Settin
         most_open=int(create.most_open),
         seed=check_seed(seed),
         suspicion=_suspicion_scale(create.suspicion),
+        holdout=_holdout(create, names),
+        holdout_arm=create.holdout_arm,
         schema=schema,
         feature_key=feature_key,
         arm_codes=_arm_codes(create, names, schema, feature_key),
@@ -215,6 +220,18 @@ def _suspicion_scale(given: Any) -> tuple[float, float]:
     if given["from"] == given["to"]:
         raise InvalidParameter(f"suspicion must lead to another score; got {given!r:.100}.")
     return float(given["from"]), float(given["to"])
+
+
+def _holdout(create: Create, arms: list[str]) -> float:
+    check_number("holdout", create.holdout, _HOLDOUT)
+    if create.holdout_arm is not None:
+        if create.holdout_arm not in arms:
+            raise InvalidParameter(
+                f"holdout_arm must be an arm of the experiment; got {create.holdout_arm!r:.100}."
+            )
+        if not create.holdout:
+            raise InvalidParameter("holdout_arm needs a holdout; give its share.")
+    return float(create.holdout)
 
 
 def _schema(create: Create) -> Schema | None:

@@ -9,18 +9,22 @@ from itertools import zip_longest
 from typing import Any
 
 from armrace.contexts import LEAST_ROUNDS
+from armrace.formatting import count, percent
 from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.history import HistoryPoint, point_of
 from armrace.service.model.settings import GRID
 from armrace.service.model.visits import DAY, ArmTotals, SourceCounts, SourceDay
-from armrace.statistics.bounded_means import interval_for_all_times
+from armrace.statistics.best_arm import Evidence, best_arm, level_of
+from armrace.statistics.bounded_means import bernstein_for_all_times, interval_for_all_times
 from armrace.statistics.distributions import chi_square_tail
 from armrace_client.answers import (
     ArmSummary,
+    BestArmStatement,
     DeletionView,
     ExperimentHealth,
     ExperimentView,
     HistoryView,
+    HoldoutView,
     LayerView,
     LeafArmView,
     LeafView,
@@ -37,7 +41,8 @@ _RECENT = 10
 """Decisions since this many points ago count as recent."""
 _LEAST_EXPECTED = 5.0
 _LEVEL = 0.05
-"""How likely an interval of a mean in a leaf is wrong at any time."""
+"""How likely an interval of a mean in a leaf is wrong at any time; so also of the holdout's, and
+the statement which arm is the best."""
 _IMMEDIATE = (
     "Rewards are learned as they come. Where rewards that come late differ from those that come at "
     "once, as clicks differ from their absence, means are biased, and neither the guarantee nor "
@@ -70,6 +75,8 @@ def view_of(experiment: ExperimentState, opened: int | None = None) -> Experimen
         _leaves(experiment),
         _experts(experiment),
         _coefficients(experiment),
+        _best(experiment),
+        _holdout(experiment),
     )
 
 
@@ -116,6 +123,65 @@ def _interval(experiment: ExperimentState, totals: ArmTotals) -> tuple[float | N
         return None, None
     low, high = interval_for_all_times(steps / GRID, learned, _LEVEL)
     return experiment.scale.reward(low * GRID), experiment.scale.reward(high * GRID)
+
+
+def _best(experiment: ExperimentState) -> BestArmStatement | None:
+    """Return which arm is the best, and how many forged visits that withstands."""
+    if experiment.settings.schema is not None:  # which arm is shown depends on the visitor
+        return None
+    missing, declared = experiment.missing, len(experiment.settings.arms)
+    held = experiment.sources.quarantined()
+    arms, levels, names = [], [], []
+    for place, totals in enumerate(experiment.totals.arms):
+        if experiment.statuses[place] == "retired":
+            continue
+        learned, steps = totals.learned(missing)
+        # Rewards in quarantine may be honest: they may have been anything until that is settled.
+        doubtful = min(held, totals.withheld)
+        known = steps / GRID - doubtful * (missing or 0) / GRID
+        rewards = learned + (doubtful if missing is None else 0)
+        arms.append(Evidence(known, known + doubtful, rewards))
+        levels.append(level_of(place, declared, _LEVEL))
+        names.append(experiment.arms[place])
+    found = best_arm(arms, levels)
+    if found is None:
+        return None
+    arm, visits = names[found.place], sum(each.rewards for each in arms)
+    forged = f"even if up to {count(found.forged)}" if found.forged else "if none"
+    words = (
+        f"{arm} is the best arm with {percent(1 - _LEVEL)} confidence, {forged} of the "
+        f"{count(visits)} counted visits {'were' if found.forged else 'was'} forged."
+    )
+    return BestArmStatement(arm, 1 - _LEVEL, found.forged, visits, words)
+
+
+def _holdout(experiment: ExperimentState) -> HoldoutView | None:
+    """Return what the policy has earned against the holdout."""
+    found, settings, scale = experiment.comparison, experiment.settings, experiment.scale
+    if found is None:
+        return None
+    terms = found.visits + found.policy_visits
+    difference = lower = upper = None
+    if terms:
+        # The smaller share has the larger terms.
+        bound = 1.0 / min(settings.holdout, 1.0 - settings.holdout)
+        span = bernstein_for_all_times(found.difference, found.squares, terms, bound, _LEVEL)
+        width = settings.rewards[1] - settings.rewards[0]
+        difference, lower, upper = (
+            width * min(max(each, -1.0), 1.0) for each in (found.difference / terms, *span)
+        )
+    return HoldoutView(
+        settings.holdout,
+        settings.holdout_arm,
+        found.visits,
+        scale.reward(found.steps / found.visits) if found.visits else None,
+        found.policy_visits,
+        scale.reward(found.policy_steps / found.policy_visits) if found.policy_visits else None,
+        difference,
+        lower,
+        upper,
+        1 - _LEVEL,
+    )
 
 
 def _experts(experiment: ExperimentState) -> dict[str, float]:

@@ -18,6 +18,7 @@ from armrace.contexts import Code
 from armrace.errors import DamagedFile
 from armrace.kernels.generics import Ticket
 from armrace.service.model.events import HoldChanged
+from armrace.service.model.settings import GRID
 from armrace_client.answers import StandingHold, Verdict
 
 _NEVER = float("inf")
@@ -55,6 +56,8 @@ class VisitState(msgspec.Struct, array_like=True, gc=False):
     """Whether the reward was learned before the window closed."""
     code: Code | None = None
     """The encoded features of the visitor, if the experiment declares some."""
+    held_out: bool | None = None
+    """Whether the visit was of the holdout; ``None`` if that was not left to chance."""
 
     @property
     def standing(self) -> Standing:
@@ -249,6 +252,39 @@ class Totals:
             totals.steps += steps
         elif visit.steps is not None:
             totals.withheld += 1
+
+
+class Comparison(msgspec.Struct, array_like=True):
+    """What visits of the holdout and of the policy have earned: closed ones, in their order.
+
+    Whether a visit is held out is decided by a coin, whatever visitor it is of. So the difference
+    of what the policy and the holdout would earn from it is the expectation of ``x / (1 - share)``
+    if it is not held out and of ``-x / share`` if it is, where ``x`` is what it earns beyond a
+    number that is known before.
+    """
+
+    policy_visits: int = 0
+    policy_steps: int = 0
+    visits: int = 0
+    steps: int = 0
+    difference: float = 0.0
+    """The sum of these terms, and of their squares."""
+    squares: float = 0.0
+
+    def count(self, held_out: bool, steps: int, share: float) -> None:
+        """Count a closed visit by what it has earned on the grid."""
+        # Beyond the mean so far, which makes squares small.
+        known = (self.policy_steps + self.steps + GRID / 2) / (self.policy_visits + self.visits + 1)
+        beyond = (steps - known) / GRID
+        term = -beyond / share if held_out else beyond / (1.0 - share)
+        self.difference += term
+        self.squares += term * term
+        if held_out:
+            self.visits += 1
+            self.steps += steps
+        else:
+            self.policy_visits += 1
+            self.policy_steps += steps
 
 
 class SourceDay(msgspec.Struct, array_like=True):

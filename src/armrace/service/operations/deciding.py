@@ -34,7 +34,7 @@ from armrace.service.model.events import (
     decided,
     verdicts_in,
 )
-from armrace.service.model.experiment import ExperimentState, LeaseState
+from armrace.service.model.experiment import ExperimentState, LeaseState, mixed
 from armrace.service.model.generation import uniform_at
 from armrace.service.model.settings import check_label, check_labels
 from armrace.service.model.visits import VisitState
@@ -78,8 +78,8 @@ def decide(work: Work, asked: Decide) -> answers.DecisionAnswer:
     # Only now, after all that can be refused: settling changes the state.
     work.advance()
     drawn = experiment.draw(indices, code)
-    by: By = "policy" if drawn.ticket is not None else "floor"
-    event = decided(code, work.time, *drawn, unit, request, asked.source, labels, by)
+    *what, by = drawn
+    event = decided(code, work.time, *what, unit, request, asked.source, labels, by)
     return _add(work, event)
 
 
@@ -357,14 +357,14 @@ def take_lease(work: Work, asked: TakeLease) -> answers.Lease:
 
 
 def _probabilities(experiment: ExperimentState, visitor: Visitor) -> list[float]:
-    """Return the probability of every arm, floors included; 0 for those that may not be chosen."""
+    """Return the probability of every arm, with floors and holdout; 0 for those not to choose."""
     own = experiment.generation.learner.distribution(visitor)
-    floors = experiment.floors_among(None)
     active = [
         index
         for index, status in enumerate(experiment.statuses)
         if status == "active" and index in experiment.generation.places
     ]
+    floors = mixed(experiment.floors_among(active), experiment.held_out_among(active))
     rest = 1.0 - math.fsum(floors.get(index, 0.0) for index in active)
     total = math.fsum(own.get(index, 0.0) for index in active)
     return [
@@ -442,11 +442,31 @@ class _ReportVisit:
             ticket = Ticket(generation.places.index(arm), probability=probability)
         work.advance()
         drawn = (self._token.sequence, asked.draw)
-        made = (arm, ticket, 0, probability, b"", *origin, "lease", *drawn)
+        by: By = "holdout" if self._is_held_out(work, arm, lease, leaf) else "lease"
+        made = (arm, ticket, 0, probability, b"", *origin, by, *drawn)
         event = decided(code, work.time, *made)
         sequence = work.add(event)
         start_afresh_if_over(work)
         return sequence
+
+    def _is_held_out(self, work: Work, arm: int, lease: LeaseState, leaf: int) -> bool:
+        """Whether a draw is one of the holdout, whose probabilities are part of the weights.
+
+        A coin decides it with the probability that the holdout has chosen the arm, given that the
+        arm was chosen, so that holdout and policy show the arms that they would have.
+        """
+        settings = work.experiment.settings
+        if not settings.holdout:
+            return False
+        width = len(lease.weights) // settings.shape.leaves
+        weights = lease.weights[leaf * width :][:width]
+        own = work.experiment.index_of.get(settings.holdout_arm or "")
+        if own is not None and own < width and weights[own]:
+            share = settings.holdout if arm == own else 0.0
+        else:  # with a holdout, every arm that may be shown has some weight
+            share = settings.holdout / sum(map(bool, weights))
+        coin = uniform_at(settings.seed, work.experiment.head.sequence + 1)
+        return coin * weights[arm] < share * _LEASE_UNIT
 
     def _rewarded(self, work: Work, token: TokenContent, is_new: bool) -> answers.VisitAnswer:
         asked, name = self._asked, work.keys.sign(work.experiment.tenant, token)
