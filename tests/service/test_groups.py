@@ -5,6 +5,7 @@ import threading
 import time
 from collections import defaultdict
 
+import numpy as np
 import pytest
 
 from armrace.errors import InvalidParameter
@@ -206,3 +207,25 @@ def test_of_a_long_log_the_latest_visits_are_looked_at(service, clock, monkeypat
     assert answer.begins > service.describe("ads").created
     rows = expected(service, KEYS["source"], since=answer.begins)
     assert {e.name: e.visits for e in answer.groups} == {n: g["visits"] for n, g in rows.items()}
+
+
+def test_units_are_numbered_as_they_come_and_sorted_by_their_hashes():
+    rng, units, came = random.Random(2), table_module._Units(), []
+    pool = [bytes(16), *(rng.randbytes(16) for _ in range(60))]
+    for size in (1, 0, 40, 7, 200):
+        came += rng.choices(pool[: 10 + len(came)], k=size)
+        units.column.extend(np.frombuffer(b"".join(came[-size:]), "V16") if size else [], size)
+        places = units.places()
+        different = list(dict.fromkeys(came))
+        assert places.tolist() == [different.index(each) for each in came]
+        names = [each.hex() if any(each) else None for each in different]
+        assert [units[place] for place in range(len(units))] == names
+        order = units.order(np.arange(len(units)))
+        assert order.tolist() == sorted(order, key=lambda at: names[at] or "")
+    for text in (
+        "",
+        "x",
+        *(name[:n] for name in names[-9:] if name for n in (1, 7, 16, 17, 32, 33)),
+    ):
+        fits = [text != "" and (name or "").startswith(text) for name in names]
+        assert units.beginning_with(text).tolist() == fits

@@ -92,12 +92,72 @@ class _Names:
         return None if place < 0 else self.texts[place]
 
 
+class _Units:
+    """The hashes of units, numbered in the order in which they came.
+
+    They are told apart by their first eight bytes, so that numbering stays with arrays.
+    """
+
+    def __init__(self) -> None:
+        self.column = _Column("V16")
+        """That of each visit; zeros if it has none."""
+        self._places, self._different = _Column(np.int32), _Column("V16")
+        self._sorted, self._sorted_places = np.zeros(0, "<u8"), np.zeros(0, np.int64)
+
+    def places(self) -> Ints:
+        """Return the number of each visit's unit; those of visits since the last time are new."""
+        units = self.column.all[len(self._places.all) :]
+        if len(units):
+            numbers, first, inverse = np.unique(_halves(units)[0], True, True)
+            at = np.searchsorted(self._sorted, numbers)
+            known = np.append(self._sorted, np.uint64(0))[at] == numbers
+            known &= at < len(self._sorted)
+            came = np.sort(first[~known])  # in the order of visits
+            places = np.append(self._sorted_places, 0)[at]
+            places[~known] = len(self) + np.searchsorted(came, first[~known])
+            self._places.extend(places[inverse], len(units))
+            self._different.extend(units[came], len(came))
+            self._sorted = np.insert(self._sorted, at[~known], numbers[~known])
+            self._sorted_places = np.insert(self._sorted_places, at[~known], places[~known])
+        found: Ints = self._places.all.astype(np.int64)
+        return found
+
+    def __len__(self) -> int:
+        return len(self._different.all)
+
+    def __getitem__(self, place: Any) -> str | None:
+        found = bytes(self._different.all[place])
+        return found.hex() if any(found) else None
+
+    def order(self, places: Ints) -> Ints:
+        """Return places in the order of their hashes."""
+        first, second = (each.byteswap() for each in _halves(self._different.all[places]))
+        found: Ints = places[np.lexsort((second, first))]
+        return found
+
+    def beginning_with(self, text: str) -> Flags:
+        """Return which hashes begin with hexadecimal digits."""
+        fits = np.zeros(len(self), dtype=np.bool_)
+        digits = text[:16]
+        if digits and not set(text) - set("0123456789abcdef"):
+            first = _halves(self._different.all)[0].byteswap()
+            least, most = (np.uint64(int(digits.ljust(16, each), 16)) for each in "0f")
+            for place in np.flatnonzero((first >= least) & (first <= most)).tolist():
+                fits[place] = (self[place] or "").startswith(text)
+        return fits
+
+
+def _halves(units: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """Return the first and the last eight bytes of hashes as numbers."""
+    return np.ascontiguousarray(units).view("<u8").reshape(-1, 2).T
+
+
 class Group(NamedTuple):
     """What the visits of a table have in common: a source, a unit or a label, by its number."""
 
     places: Ints
     """For each visit."""
-    names: list[str | None]
+    names: list[str | None] | _Units
 
 
 class Visits(NamedTuple):
@@ -127,7 +187,7 @@ class VisitTable:
         self.verdict, self.held = _Column(np.int8), _Column(np.bool_)
         self.leaf = _Column(np.int16)
         self.source = _Names()
-        self.unit = _Column("V16")
+        self.unit = _Units()
         self.labels: dict[str, _Names] = {}
         self._new: list[tuple[Any, ...]] = []
         self._rewards: list[events.Rewarded] = []
@@ -188,6 +248,8 @@ class VisitTable:
                     if any(each.subject == events.ACTIONS for each in part):
                         self.kept.clear()
                     self.head = head_of(part[-1])
+            with self.lock:
+                self.unit.places()  # here, so that a page need not do it
 
     def _take(self, part: list[LogRecord]) -> None:
         for record, event in events_of(part):
@@ -224,7 +286,7 @@ class VisitTable:
             self.arm.extend(arms, count)
             self.leaf.extend(leaves, count)
             self.source.column.extend(sources, count)
-            self.unit.extend(np.frombuffer(b"".join(units), "V16"), count)
+            self.unit.column.extend(np.frombuffer(b"".join(units), "V16"), count)
             for column, default in (
                 (self.steps, -1),
                 (self.delay, 0),
@@ -272,11 +334,7 @@ class VisitTable:
     def group(self, by: str) -> Group | None:
         """Return the groups of visits by ``source``, ``unit`` or a ``label:NAME``."""
         if by == "unit":
-            units = self.unit.all
-            numbers = units.view("<u8").reshape(-1, 2)[:, 0]
-            _, first, places = np.unique(numbers, return_index=True, return_inverse=True)
-            named = (bytes(units[at]) for at in first)
-            return Group(places, [each.hex() if any(each) else None for each in named])
+            return Group(self.unit.places(), self.unit)
         names = self.source if by == "source" else self.labels.get(by.removeprefix("label:"))
         if names is None:
             return None
@@ -356,7 +414,7 @@ class Figures:
         low = 0 if since is None else int(np.searchsorted(table.time.all, since))
         high = len(table.time.all)
         high = high if until is None else int(np.searchsorted(table.time.all, until))
-        rows: Any = slice(low, high if self.names else low)
+        rows: Any = slice(low, high if size else low)
         if leaf is not None:
             rows = low + np.flatnonzero(table.leaf.all[rows] == leaf)
         groups, arms, times = grouped.places[rows], table.arm.all[rows], table.time.all[rows]
@@ -454,6 +512,8 @@ class Figures:
             "ruled": self.voided + self.retracted + self.held,
         }
         present = np.flatnonzero(self.visits + self.voided)
+        if sort == "name" and isinstance(self.names, _Units):
+            return self.names.order(present)
         if sort == "name":
             return np.array(sorted(present, key=lambda at: self.names[at] or ""), dtype=np.int64)
         found: Ints = present[np.lexsort((self.visits[present], keys[sort][present]))[::-1]]

@@ -88,15 +88,16 @@ def _found(figures: Figures, asked: ListGroups, hashed: bytes | None) -> np.ndar
     if not asked.search:
         return order
     text = asked.search.casefold()
-    if asked.whole and asked.by != "unit":
-        fits = [each == asked.search for each in figures.names]
-    elif asked.by == "unit":  # of which the log has keyed hashes alone
-        whole = "" if hashed is None else hashed.hex()
-        begins = text if len(text) >= _LEAST_PREFIX else whole
-        fits = [(each or "").startswith((whole, begins)) for each in figures.names]
+    if not isinstance(figures.names, list):  # units, of which the log has keyed hashes alone
+        fits = figures.names.beginning_with("" if hashed is None else hashed.hex())
+        if len(text) >= _LEAST_PREFIX:
+            fits |= figures.names.beginning_with(text)
+    elif asked.whole:
+        fits = np.array([each == asked.search for each in figures.names], dtype=np.bool_)
     else:
-        fits = [text in (each or "").casefold() for each in figures.names]
-    found: np.ndarray = order[np.array(fits, dtype=np.bool_)[order]]
+        named = [text in (each or "").casefold() for each in figures.names]
+        fits = np.array(named, dtype=np.bool_)
+    found: np.ndarray = order[fits[order]]
     return found
 
 
