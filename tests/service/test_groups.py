@@ -127,13 +127,13 @@ def test_a_log_that_grows_faster_than_it_is_read_is_shown_all_the_same(service, 
     for _ in range(100):
         service.decide("ads", source="web")
     assert wait(service).visits == 100
-    go_on, read = threading.Event(), table_module.VisitTable._read
+    go_on, read = threading.Event(), table_module.VisitTable.read
 
     def slowly(table, *given):
         go_on.wait(30)
         read(table, *given)
 
-    monkeypatch.setattr(table_module.VisitTable, "_read", slowly)
+    monkeypatch.setattr(table_module.VisitTable, "read", slowly)
     before = clock.now
     clock.move(10)
     for _ in range(50):

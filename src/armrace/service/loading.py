@@ -147,6 +147,11 @@ class LogReader:
         self._log, self._secret = log, secret
         self._chain = Chain(secret, log)
 
+    @property
+    def identity(self) -> tuple[int, bytes]:
+        """What tells its log from all others, also of other stores."""
+        return self._log, self._secret
+
     def __reduce__(self) -> tuple[Any, ...]:
         return LogReader, (ask_ahead, self._log, self._secret)
 

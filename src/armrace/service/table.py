@@ -8,7 +8,7 @@ date with what the log has got since.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
@@ -39,6 +39,7 @@ _ERRORS = 2.0
 """Differences within four standard errors do not count, none of which exceeds 1 / (2 sqrt n)."""
 _HEAVY, _MOST_OUTLIERS = 0.02, 6
 """What share of the rewards a group must have to distort the rest, and how many are looked for."""
+NO_UNIT = b"\0" * 16
 _VERDICTS = {"release": 1, "hold": 2, "retract": 3, "void": 4}
 
 Ints = npt.NDArray[np.int64]
@@ -129,6 +130,17 @@ class _Units:
         found = bytes(self._different.all[place])
         return found.hex() if any(found) else None
 
+    def visits_of(self, wanted: Collection[bytes]) -> Ints:
+        """Return the rows of the visits of some units."""
+        places, chosen = self.places(), np.zeros(len(self) + 1, dtype=np.bool_)
+        hashes = np.frombuffer(b"".join(wanted), "V16")
+        at = np.searchsorted(self._sorted, _halves(hashes)[0])
+        at = np.append(self._sorted_places, len(self))[at]
+        chosen[at[np.append(self._different.all, np.zeros(1, "V16"))[at] == hashes]] = True
+        chosen[-1] = False
+        found: Ints = np.flatnonzero(chosen[places])
+        return found
+
     def order(self, places: Ints) -> Ints:
         """Return places in the order of their hashes."""
         first, second = (each.byteswap() for each in _halves(self._different.all[places]))
@@ -181,7 +193,7 @@ class VisitTable:
         self.kept: dict[Any, tuple[float, Any, Figures]] = {}
         """Figures by what they are of, with when they were made and for which state."""
         self._holds = Holds(settings.quarantine)
-        self._sequences = _Column(np.int64)
+        self.sequences = _Column(np.int64)
         self.time, self.arm = _Column(np.int64), _Column(np.int32)
         self.steps, self.delay = _Column(np.int32, -1), _Column(np.int64)
         self.verdict, self.held = _Column(np.int8), _Column(np.bool_)
@@ -218,9 +230,9 @@ class VisitTable:
             start = self._start(session)
             reader = session.engine.reader(self._log)
             if self.end - start.sequence > _MOST_AT_ONCE:
-                self.loading = run_long(lambda: self._read(reader, start))
+                self.loading = run_long(lambda: self.read(reader, start, self.end))
             else:
-                self._read(reader, start)
+                self.read(reader, start, self.end)
                 self.was_complete = True
         return self.was_complete
 
@@ -240,9 +252,10 @@ class VisitTable:
                         self._holds.take(event)
         return self.head
 
-    def _read(self, reader: LogReader, start: Head) -> None:
-        if start.sequence < self.end:
-            for part in reader.parts(start, self.end):
+    def read(self, reader: LogReader, start: Head, end: int) -> None:
+        """Take the records after ``start`` up to ``end``."""
+        if start.sequence < end:
+            for part in reader.parts(start, end):
                 with self.lock:  # a part is in all columns or in none
                     self._take(part)
                     if any(each.subject == events.ACTIONS for each in part):
@@ -255,7 +268,7 @@ class VisitTable:
         for record, event in events_of(part):
             if isinstance(event, events.Decided):
                 leaf = event.code.leaf if isinstance(event, events.DecidedIn) else 0
-                values = record.sequence, event.time, event.arm, leaf, event.unit or b"\0" * 16
+                values = record.sequence, event.time, event.arm, leaf, event.unit or NO_UNIT
                 self._new.append((*values, self.source.place(event.source), event.labels))
             elif type(event) is events.Rewarded:
                 self._rewards.append(event)
@@ -269,7 +282,7 @@ class VisitTable:
 
     def _rows(self, decisions: list[int]) -> Ints:
         """Return the rows of visits; those from before the table are left out."""
-        sequences, wanted = self._sequences.all, np.array(decisions, dtype=np.int64)
+        sequences, wanted = self.sequences.all, np.array(decisions, dtype=np.int64)
         rows = np.searchsorted(sequences, wanted)
         known = rows < len(sequences)
         known[known] = sequences[rows[known]] == wanted[known]
@@ -281,7 +294,7 @@ class VisitTable:
         if new:
             count, before = len(new), len(self.time.all)
             sequences, times, arms, leaves, units, sources, labels = zip(*new, strict=True)
-            self._sequences.extend(sequences, count)
+            self.sequences.extend(sequences, count)
             self.time.extend(times, count)
             self.arm.extend(arms, count)
             self.leaf.extend(leaves, count)
@@ -302,7 +315,7 @@ class VisitTable:
         rewards, self._rewards = self._rewards, []
         rows = self._rows([each.decision for each in rewards])
         if len(rows) < len(rewards):
-            known = set(self._sequences.all[rows].tolist())
+            known = set(self.sequences.all[rows].tolist())
             rewards = [each for each in rewards if each.decision in known]
         for row, event in zip(rows.tolist(), rewards, strict=True):
             self._reward(row, event)

@@ -9,20 +9,22 @@ meanwhile, in one short transaction, and goes on with the experiment that was re
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
-from armrace.errors import ArmraceError, InvalidParameter, Outdated
+from armrace.errors import ArmraceError, DamagedFile, InvalidParameter, Outdated
 from armrace.limits import Limits, check_number
 from armrace.service.loading import LogReader, events_of
+from armrace.service.log.chain import BEGINNING, Head, LogRecord
 from armrace.service.log.store import Transaction
 from armrace.service.model import events
 from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.settings import DROP, Settings, check_label, check_labels, check_reason
 from armrace.service.model.views import head_text, history_of, view_of
 from armrace.service.model.visits import Holds
+from armrace.service.table import MOST_VISITS, NO_UNIT, VisitTable
 from armrace.service.work import Session, Work, in_background
 from armrace_client.answers import QuarantinedReward, RulingAnswer, Verdict
 from armrace_client.operations import (
@@ -123,15 +125,22 @@ class _Selection:
         self._seen: set[_Name] = set()
         """The identifiers that visits have, whatever else is given."""
         self._known_by_reward = decisions is not None
+        others = (decisions, requests, self._sources, self._ruled, asked.labels or None)
+        at_end = begun.seen == begun.before.head.sequence >= _WORTH_TABLE
+        by_unit = units is not None and all(each is None for each in others)
+        about = log, begun.before.settings, begun.before.head
+        self._tabled = about if by_unit and at_end else None
+        """Of what a table helps, which the next ruling about units can use again."""
 
     def select(self, reader: LogReader) -> _Selected:
         """Read the log, and return what was found."""
-        parts = reader.parts(end=self._last)
-        if self._decisions is not None:  # of which nothing but their own records need be read
-            parts = reader.visits(self._decisions, self._last)
-        for part in parts:
-            for record, event in events_of(part):
-                self._take(record.sequence, event)
+        table = None if self._tabled is None else _table_of(reader, *self._tabled)
+        if table is not None:
+            self._look_up(table)
+        elif self._decisions is not None:  # nothing but their own records need be read
+            self._read(reader.visits(self._decisions, self._last))
+        else:
+            self._read(reader.parts(end=self._last))
         found, given = self._found, _given(self._asked)
         ruled, verdict = reader.verdicts(), _VERDICTS[type(self._asked)]
         changed = {
@@ -148,6 +157,26 @@ class _Selection:
             [name[1] for name in given if name in same],
             self._known_by_reward,
         )
+
+    def _read(self, parts: Iterable[list[LogRecord]]) -> None:
+        for part in parts:
+            for record, event in events_of(part):
+                self._take(record.sequence, event)
+
+    def _look_up(self, table: VisitTable) -> None:
+        """Find the visits of units in a table of all visits."""
+        ((_, wanted, _),) = self._lists
+        since, until = self._asked.since, self._asked.until
+        rows = table.unit.visits_of(wanted.keys() - {NO_UNIT})
+        columns = (table.unit.column, table.sequences, table.time, table.steps, table.held)
+        for unit, sequence, time, steps, held in zip(
+            *(each.all[rows].tolist() for each in columns), strict=True
+        ):
+            name = "units", wanted[unit]
+            self._seen.add(name)
+            if (since is None or time >= since) and (until is None or time < until):
+                is_open = steps < 0 and time > self._closed
+                self._found[sequence] = _Found((name,), steps >= 0, held, is_open)
 
     def _by_reason(self, changed: Collection[int]) -> dict[str, list[int]]:
         asked, sorted_out = self._asked, dict[str, list[int]]()
@@ -218,6 +247,29 @@ class _Selection:
             names += ((name, value),)
             self._seen.add((name, value))
         return names
+
+
+_WORTH_TABLE = 50_000
+"""How many records a log must have for a table to be kept."""
+_kept_table: dict[Any, VisitTable] = {}
+"""The table of the log whose units were ruled about last in this process, perhaps a helper."""
+
+
+def _table_of(reader: LogReader, log: int, settings: Settings, head: Head) -> VisitTable | None:
+    """Return all visits of a log; none of one that is too long, or shorter than it was."""
+    key = reader.identity
+    kept = _kept_table.pop(key, None)
+    _kept_table.clear()
+    for table in (kept, VisitTable(log, settings)):
+        if table is None or head.sequence > MOST_VISITS:
+            continue
+        start = table.head or BEGINNING
+        with suppress(DamagedFile):  # rewritten since, as by a failover; else reading says it again
+            table.read(reader, start, head.sequence)
+            if table.head == head:
+                _kept_table[key] = table
+                return table
+    return None
 
 
 def _ruled(sequence: int, session: Session, log: int) -> frozenset[int]:
