@@ -7,6 +7,7 @@ import random
 import sys
 from types import SimpleNamespace
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -101,6 +102,18 @@ def test_a_file_of_any_form_names_the_same_visits(store, tmp_path, capsys, write
     assert (again["changed"], again["unchanged"], again["unknown"]) == (0, 2, 1)
     back, _ = rule(store, capsys, "release", tmp_path / "names", "--by", "unit")
     assert (back["changed"], voided(store)) == (2, [])
+
+
+def test_the_parquet_file_of_a_query_of_duckdb_is_ruled_on(store, tmp_path, capsys):
+    bots = tmp_path / "bots.parquet"
+    query = "SELECT 'unit ' || n AS visitor, 'clicks: ' || n AS rule FROM range(3, 6) AS b(n)"
+    duckdb.sql(f"COPY ({query}) TO '{bots}'")
+    more = ("--by", "unit", "--column", "visitor", "--reason-column", "rule")
+    assert rule(store, capsys, "void", bots, *more)[0]["changed"] == 3
+    with open_service(store.place) as service:
+        said = {each.reason for _, each in events(service) if isinstance(each, Ruled)}
+    assert said == {"clicks: 3", "clicks: 4", "clicks: 5"}
+    assert voided(store) == [3, 4, 5]
 
 
 def test_standard_input_is_read(store, capsys, monkeypatch):
