@@ -62,7 +62,7 @@ FLAGS = {
     ),
     "redteam": (
         "--set --delta --objective --measure --means --environment --environment-set "
-        "--family --account --horizon --effort --searcher --seed --workers --executor --address "
+        "--family --account --horizon --effort --seed --workers --executor --address "
         "--json --report --figures --folder"
     ),
     "policies": "--json",

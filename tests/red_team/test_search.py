@@ -1,7 +1,6 @@
 """A search: it finds what is there, is honest about it, and can be run again."""
 
 import shlex
-import sys
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -182,7 +181,6 @@ def test_built_in_attacks_are_scaled_to_the_budget(target):
     [
         ({"budget": 0}, "budget must be above 0"),
         ({"effort": "quik"}, "did you mean 'quick'"),
-        ({"searcher": "cma-es"}, "did you mean 'cmaes'"),
         ({"objective": "median"}, "no objective named 'median'"),
         ({"measure": "regrets"}, "did you mean 'regret'"),
         ({"account": "none"}, "account must be one of largest, seen"),
@@ -241,22 +239,6 @@ def test_the_worst_found_is_never_below_the_built_in_attack_beside_it(target, ef
         verdict = search(leader, effort, "own", seed)
         assert verdict.held_out.mean >= verdict.builtin_held_out.mean
         assert verdict.factor >= 1.0
-
-
-def test_a_second_searcher_spends_as_much_and_depends_on_its_seed_alone(found, target, effort):
-    one, other = (search(target, effort, "own", 3, searcher="cmaes") for _ in range(2))
-    assert same(one, other)
-    assert not same(one, found)
-    assert abs(one.search.replications - found.search.replications) <= effort.searching / 4
-    assert one.search.searcher == "cmaes"
-    with pytest.raises(InvalidParameter, match="a family with at least two parameters"):
-        search(target, effort, "own", 3, families=[Patient], searcher="cmaes")
-
-
-def test_a_searcher_that_is_not_installed_is_named_with_its_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "cmaes", None)
-    with pytest.raises(InvalidParameter, match=r"pip install 'armrace\[search\]'"):
-        armrace.redteam("ucb1", [0.4, 0.6], 10, searcher="cmaes")
 
 
 def test_efforts_are_as_large_as_they_say():

@@ -12,10 +12,8 @@ from armrace.limits import Limits
 from armrace.red_team.space import (
     Choice,
     Range,
-    at_places,
     cross,
     mutate,
-    places_of,
     sample,
     space_of,
 )
@@ -70,17 +68,6 @@ def test_crossing_takes_every_parameter_from_one_of_the_two():
 def test_a_place_and_its_number_are_inverse(place):
     for part in (Range(0.0, 1.0, True, False), Range(-1.0, 1.0, False, False)):
         assert part.place(part.at(place)) == pytest.approx(place, abs=1e-3)
-
-
-@settings(max_examples=60)
-@given(seed=st.integers(0, 2**32))
-@pytest.mark.parametrize("family", [Family, TwoPhase])
-def test_an_attack_and_its_point_of_the_cube_are_inverse(family, seed):
-    drawn = sample(family, np.random.default_rng(seed)).canonical()
-    places = places_of(drawn)
-    assert ((places >= 0) & (places <= 1)).all()
-    again = at_places(drawn, places)
-    assert places_of(again) == pytest.approx(places, abs=2e-3)
 
 
 def test_equal_seeds_give_equal_attacks():

@@ -49,13 +49,6 @@ SearchBudget = Annotated[
         autocompletion=complete_efforts,
     ),
 ]
-Searcher = Annotated[
-    str,
-    options.run_option(
-        "--searcher NAME",
-        "What varies the best initial candidates: evolution, or cmaes (extra search).",
-    ),
-]
 Objective = Annotated[
     str,
     options.option(
@@ -80,7 +73,6 @@ def redteam(
     account: options.Account = "largest",
     horizon: options.Horizon = "100000",
     effort: SearchBudget = "usual",
-    searcher: Searcher = "evolution",
     seed: options.Seed = "0",
     computing: Computing,
     json: options.Json = None,
@@ -129,7 +121,6 @@ def redteam(
                     families=_families(family),
                     attacks=[verdict.attack for verdict in verdicts],
                     account=account,
-                    searcher=searcher,
                     seed=whole("seed", seed),
                     folder=folder,
                     executor=executor,
@@ -169,7 +160,6 @@ def _command(verdicts: list[Verdict]) -> str:
         "--measure": target.measure,
         "--account": target.account,
         "--effort": first.search.effort,
-        "--searcher": first.search.searcher,
         "--seed": str(first.search.seed),
     }
     flat = [word for pair in options.items() for word in pair]

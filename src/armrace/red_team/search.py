@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import sys
 import time
@@ -24,13 +23,13 @@ from armrace.adversaries.by_visitor import (
 from armrace.adversaries.two_phase import ACTIONS, BlindTwoPhase, NamedTwoPhase, TwoPhase
 from armrace.agents import PythonAgent, seconds_a_round
 from armrace.environments import Environment
-from armrace.errors import ArmraceError, InvalidParameter, UnknownName
+from armrace.errors import ArmraceError, InvalidParameter
 from armrace.formatting import duration, figure
 from armrace.kernels.crowds import Crowd
 from armrace.policies import Policy
 from armrace.randomness import MAXIMAL_SEED
 from armrace.red_team.library import winners_for
-from armrace.red_team.space import at_places, cross, mutate, places_of, sample, space_of
+from armrace.red_team.space import cross, mutate, sample, space_of
 from armrace.red_team.target import Journal, Ratings, SearchBudget, Stage, Target, find_budget
 from armrace.red_team.verdict import SearchRecord, Verdict, held_out
 from armrace.simulation.compilation import compile_experiments
@@ -185,9 +184,6 @@ def _hand_made(family: type[TwoPhase], gap: float) -> Iterator[Adversary]:
     yield family(first="double-impact", start_at=0.1)
 
 
-SEARCHERS = ("evolution", "cmaes")
-"""What varies the best initial candidates."""
-
 T = TypeVar("T")
 Report = Callable[[float, str], None]
 """Called with the finished share of a search and words on the best attack so far."""
@@ -197,8 +193,6 @@ _DOUBT = 2.0
 
 _CHANCE_OF_CROSSING, _CHANCE_OF_NEWCOMER = 0.35, 0.15
 _LARGEST_STEP, _SMALLEST_STEP = 0.3, 0.08
-_FIRST_SPREAD = 0.15
-"""The standard deviation of CMA-ES at its start, as a share of a parameter's range."""
 
 
 class Scores:
@@ -251,7 +245,6 @@ def explore(
     seed: int,
     given: Sequence[Adversary] = (),
     report: Report = lambda share, words: None,
-    searcher: str = "evolution",
 ) -> None:
     """Search for attacks with a high rating; they are left in ``ratings``."""
     # 0 is the number of no stage, so that ratings draw other numbers.
@@ -265,9 +258,6 @@ def explore(
         if ratings.attacks():
             attacks = Scores(ratings).best(kept, attacks)
         progress.rate(attacks, added)
-    if searcher == "cmaes":
-        _adapt(progress, effort, families, seed)
-        return
     for generation in range(effort.generations):
         parents = Scores(ratings).best(effort.parents)
         late = generation / max(1, effort.generations - 1)
@@ -317,45 +307,6 @@ def search_cost(target: Target, effort: str = "usual") -> SearchCost:
     return SearchCost(most, target.horizon, seconds)
 
 
-def check_searcher(name: str) -> None:
-    """Refuse a searcher that does not exist or is not installed."""
-    if name not in SEARCHERS:
-        raise UnknownName.among("searcher", name, SEARCHERS)
-    if name == "cmaes" and importlib.util.find_spec("cmaes") is None:
-        raise InvalidParameter(
-            "searcher cmaes needs the extra search: pip install 'armrace[search]'."
-        )
-
-
-def _adapt(
-    progress: _Progress, effort: SearchBudget, families: Sequence[type[Adversary]], seed: int
-) -> None:
-    """Vary the best initial candidate by CMA-ES, with as many replications as an evolution."""
-    from cmaes import CMA
-
-    ratings = progress.ratings
-    able = [a for a in ratings.attacks() if type(a) in families and len(places_of(a)) > 1]
-    if not able:
-        raise InvalidParameter("searcher cmaes needs a family with at least two parameters.")
-    start = Scores(ratings).best(1, able)[0]
-    mean = places_of(start)
-    strategy = CMA(
-        mean=mean,
-        sigma=_FIRST_SPREAD,
-        bounds=np.tile([0.0, 1.0], (mean.size, 1)),
-        population_size=effort.parents + effort.children,
-        seed=seed,
-    )
-    for _ in range(effort.generations):
-        asked = [strategy.ask() for _ in range(strategy.population_size)]
-        attacks = [at_places(start, places) for places in asked]
-        progress.rate(attacks, effort.replications)
-        # It minimises, and compares what was played in this generation alone.
-        latest = [ratings.sample(attack)[-effort.replications :] for attack in attacks]
-        values = [-ratings.target.cautious_value(sample) for sample in latest]
-        strategy.tell(list(zip(asked, values, strict=True)))
-
-
 def _child(
     parents: Sequence[Adversary],
     families: Sequence[type[Adversary]],
@@ -393,7 +344,6 @@ def redteam(
     families: Sequence[type[Adversary] | str] = (),
     attacks: Sequence[Adversary | str | Mapping[str, Any]] = (),
     account: str = "largest",
-    searcher: str = "evolution",
     seed: int = 0,
     folder: str | Path | None = None,
     executor: Executor | str | None = None,
@@ -417,8 +367,6 @@ def redteam(
             the two-phase attacks. Every class whose parameters have limits can be searched.
         attacks: attacks that are tried in any case, next to the built-in ones.
         account: what a round costs the attack; see :func:`armrace.simulate`.
-        searcher: what varies the best initial candidates: ``evolution``, or ``cmaes``, for
-            which the extra ``search`` must be installed.
         seed: the seed of all randomness.
         folder: where replications are kept, so that an interrupted search can go on.
         executor: see :func:`armrace.simulate`.
@@ -445,7 +393,6 @@ def redteam(
         account=account,
     )
     plan = find_budget(effort)
-    check_searcher(searcher)
     searched = [_family(family) for family in families]
     given = [ADVERSARIES.make(attack) for attack in attacks]
     place = None if folder is None else Path(folder)
@@ -460,7 +407,6 @@ def redteam(
             seed,
             families=searched,
             given=given,
-            searcher=searcher,
             journal=Journal(target, seed, place),
             executor=running,
             workers=workers,
@@ -476,7 +422,6 @@ def search(
     *,
     families: Sequence[type[Adversary]] = (),
     given: Sequence[Adversary] = (),
-    searcher: str = "evolution",
     journal: Journal | None = None,
     executor: Executor | None = None,
     workers: int | None = None,
@@ -497,7 +442,7 @@ def search(
         report(share * plan.searching / plan.total, words)
 
     searched = families or families_for(target)
-    explore(searching, plan, searched, seed, given, report_exploring, searcher)
+    explore(searching, plan, searched, seed, given, report_exploring)
     winner, rival = _select(searching, selecting, plan, builtin)
     # From here on both attacks are frozen: whatever they achieve below are their figures.
     report(1.0 - 2 * plan.confirming / plan.total, f"confirming {winner.tag()}")
@@ -509,7 +454,6 @@ def search(
         attack=winner,
         search=SearchRecord(
             effort=effort,
-            searcher=searcher,
             seed=seed,
             families=tuple(family.identifier() for family in families),
             attacks=tuple(attack.to_builtins() for attack in given),

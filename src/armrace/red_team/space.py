@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from armrace.adversaries import Adversary
 from armrace.errors import ArmraceError
@@ -133,30 +132,6 @@ def cross(one: A, other: A, generator: np.random.Generator) -> A:
         return getattr(other, name) if generator.random() < 0.5 else value
 
     return _varied(one, draw)
-
-
-def places_of(attack: Adversary) -> npt.NDArray[np.float64]:
-    """Return the parameters of an attack as a point of the unit cube."""
-    found = []
-    for name, part in space_of(type(attack)).items():
-        value = getattr(attack, name)
-        if isinstance(part, Choice):
-            found.append((part.values.index(value) + 0.5) / len(part.values))
-        else:
-            found.append(part.place(value))
-    return np.array(found)
-
-
-def at_places(attack: A, places: npt.NDArray[np.float64]) -> A:
-    """Return the attack with the parameters of a point: the inverse of :func:`places_of`."""
-    found = dict(zip(space_of(type(attack)), places.tolist(), strict=True))
-
-    def draw(name: str, part: Range | Choice, value: Any) -> Any:
-        if isinstance(part, Choice):
-            return part.values[min(int(found[name] * len(part.values)), len(part.values) - 1)]
-        return part.at(found[name])
-
-    return _varied(attack, draw)
 
 
 def _varied(attack: A, draw: Any) -> A:

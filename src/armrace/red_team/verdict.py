@@ -274,8 +274,6 @@ class SearchRecord(msgspec.Struct, frozen=True, kw_only=True):
     """How a search went."""
 
     effort: str
-    searcher: str = "evolution"
-    """What varied the best initial candidates."""
     seed: int
     families: tuple[str, ...]
     """The classes that were named to be searched; empty for those searched by default."""

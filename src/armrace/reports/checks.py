@@ -101,7 +101,6 @@ def redteam_specification(verdict: Verdict) -> dict[str, Any]:
         "measure": target.measure,
         "account": target.account,
         "seed": search.seed,
-        **({"searcher": search.searcher} if search.searcher != "evolution" else {}),
         **({"families": list(search.families)} if search.families else {}),
         **({"attacks": list(search.attacks)} if search.attacks else {}),
     }

@@ -9,7 +9,7 @@ leader's path, with experts for arms, and the same lemmas are checked on it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -35,7 +35,6 @@ from armrace.policies import ExpertBarrier, LeafBarrier, OptimisticLogBarrier, P
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation.experiment import make_experiment
 from armrace.simulation.replication import run_replication
-from armrace.statistics import Interval
 from armrace.statistics.bounded_means import betting_interval
 from armrace.theory.barriers import BarrierProof
 from armrace.theory.contexts import constants
@@ -43,19 +42,17 @@ from armrace.verification.claims import Claim, Judgement, Preset, windows
 from armrace.verification.guarantees import label_of
 from armrace.verification.leader_guarantees import LEADERS
 from armrace.verification.leader_proofs import (
+    ADVERSARY,
     BARRIER,
+    BUDGET,
+    LIKELY,
     LeaderProblem,
     Path,
+    PathClaims,
     Sides,
-    barrier_steps,
-    bias_of_best,
     comparators,
     distance_from_solution,
-    draws_by_change,
-    draws_by_weight,
     errors_of_estimates,
-    regret_on_path,
-    stability_of_scales,
     walk,
 )
 
@@ -73,10 +70,8 @@ _TWO_KINDS = {"vectors": np.array([[0.7, 0.7], [0.7, -0.7]]), "leaves": np.array
 _SEGMENTS = Visitors(means=np.array([[0.9, 0.1], [0.1, 0.9]]), **_TWO_KINDS)
 _IN_VAIN = Visitors(means=np.array([[0.9, 0.1], [0.9, 0.1]]), **_TWO_KINDS)
 """Where contexts help nobody: no policy does better than the best single arm."""
-_LIKELY, _BUDGET = 0.3, 1 / 25
 _PART = 8
 """How many rounds of leaders that run compiled one of these replaces."""
-_PRECISE, _ROUNDING = 1e-8, 1e-9
 _ROUNDS_A_UNIT = 100
 _WINDOW = 16
 _TIE = 1e-7
@@ -134,14 +129,14 @@ def walk_visits(
     visitors = generator.integers(len(kinds.means), size=rounds)
     losses = (generator.random((rounds, arms)) >= kinds.means[visitors]).astype(np.float64)
     weights, stated = np.empty((rounds, arms)), np.empty(rounds)
-    played, notes, budget = np.zeros((rounds, arms), dtype=np.bool_), [], int(rounds * _BUDGET)
+    played, notes, budget = np.zeros((rounds, arms), dtype=np.bool_), [], int(rounds * BUDGET)
     contexts = [Context(kinds.vectors[kind], int(kinds.leaves[kind])) for kind in visitors]
     order = np.argsort(-kinds.means, axis=1)
     for number, context in enumerate(contexts):
         distribution(state, weights[number], context)
         notes.append(note(inner))
         lost, (best, next_best) = losses[number], order[visitors[number], :2]
-        if budget > 0 and weights[number, best] > _LIKELY and lost[best] < lost[next_best]:
+        if budget > 0 and weights[number, best] > LIKELY and lost[best] < lost[next_best]:
             lost[best], lost[next_best] = 1.0, 0.0
             budget -= 1
         ticket = assign(state, choose(state, stream, None, context), context)
@@ -313,14 +308,6 @@ def advice_of_leaves(path: ExpertPath) -> Floats:
     return np.array(off)
 
 
-def expert_steps(path: ExpertPath, policy: Any) -> Sides:
-    """Return the largest steps of losses and optimism, and what barrier lemma 1 allows."""
-    steps = barrier_steps(path)  # type: ignore[arg-type]
-    longest = (1 + policy.optimism / 2) / policy.first_scale
-    left = np.array([-steps.least, -steps.least_optimism, steps.largest_optimism])
-    return Sides(left, np.array([longest, 0.0, policy.optimism / 2]))
-
-
 def _proof_of(policy: Any, rounds: int) -> BarrierProof:
     """The constants of the barrier's proof as those of experts: ``W`` is that of two arms."""
     growth = policy.scale_growth / math.log(rounds)
@@ -385,68 +372,8 @@ def context_mechanics_claims(subject: ContextSubject, preset: Preset, seed: int)
     return _expert_claims(subject, preset, seed)
 
 
-class _Checked(NamedTuple):
-    """Makes claims about the same paths."""
-
-    subject: ContextSubject
-    setting: str
-    theorem: str
-    paths: Callable[[], Sequence[Any]]
-
-    def claim(self, words: str, measure: str, theorem: str, judge: Any) -> Claim:
-        """A claim whose judge needs only paths and the level."""
-        label, setting = self.subject.label, self.setting
-        return Claim(words, label, setting, measure, (), lambda _, level: judge(level), theorem)
-
-    def exact(self, words: str, distances: Callable[[Any], Floats], limit: float = 0.0) -> Claim:
-        """Claim that numbers are never above a limit, in any round of any path."""
-
-        def judge(level: float) -> Judgement:
-            with np.errstate(all="ignore"):  # what is not a number counts as wrong
-                found = [np.nan_to_num(distances(path), nan=np.inf) for path in self.paths()]
-            most = float(max(each.max() for each in found))
-            wrong = int(sum((each > limit).sum() for each in found))
-            return Judgement(
-                sum(map(len, found)), wrong, Interval(most, most), limit, most <= limit
-            )
-
-        measure = "largest difference, " + (f"at most {limit:g}" if limit else "which is 0")
-        return self.claim(words, measure, self.theorem, judge)
-
-    def inequality(self, words: str, theorem: str, sides: Callable[[Any], Sides]) -> Claim:
-        """Claim that an inequality holds on every path."""
-
-        def judge(level: float) -> Judgement:
-            with np.errstate(all="ignore"):
-                excesses = np.array([sides(path).excess for path in self.paths()])
-            most, over = float(excesses.max()), int((excesses > _ROUNDING).sum())
-            return Judgement(excesses.size, over, Interval(most, most), 0.0, over == 0)
-
-        measure = "largest excess of the left side over the right, divided by their sum, at most 0"
-        return self.claim(words, measure, theorem, judge)
-
-    def mean(
-        self, words: str, sample: Callable[[Any], Floats], least: float, most: float, exact: bool
-    ) -> Claim:
-        """Claim that the mean given the past is 0, or at most 0."""
-
-        def judge(level: float) -> Judgement:
-            with np.errstate(all="ignore"):
-                found = np.concatenate([sample(path) for path in self.paths()])
-            found = np.clip(np.nan_to_num(found, nan=most), least, most)
-            low, high = betting_interval(found - least, most - least, level)
-            # Where means given the past differ, no single one may be left.
-            low, high = low + least, max(low, high) + least
-            holds = low <= 0.0 and (high >= 0.0 or not exact)
-            return Judgement(found.size, int(not holds), Interval(low, high), 0.0, holds)
-
-        relation = "equal to 0" if exact else "at most 0"
-        return self.claim(words, f"mean, {relation}", self.theorem, judge)
-
-
 def _setting(visitors: str, rounds: int, runs: int) -> str:
-    attack = "two arms swapped while the best is likely"
-    return f"{visitors}; {attack}; T = {count(rounds)}; {runs} runs"
+    return f"{visitors}; {ADVERSARY}; T = {count(rounds)}; {runs} runs"
 
 
 _FOUR_KINDS = "visitors of four kinds in two leaves"
@@ -489,15 +416,16 @@ def _leaf_claims(subject: ContextSubject, preset: Preset, seed: int) -> Iterator
         lambda: [walk_visits(policy, rounds, seed * 1_000_003 + run) for run in range(runs)]
     )
     setting = _setting(_FOUR_KINDS, rounds, runs)
-    checked = _Checked(subject, setting, "Leaf theorem", visits)
+    checked = PathClaims(subject.label, setting, "Leaf theorem", visits)
     alike = _setting("visitors who are alike", preset.path_rounds, runs)
-    single = _Checked(subject, alike, "Leaf theorem", cache(one_leaf))
+    single = PathClaims(subject.label, alike, "Leaf theorem", cache(one_leaf))
     yield single.exact(
-        "with one leaf it is optimistic-log-barrier, bit for bit", lambda found: found
+        "with one leaf it is optimistic-log-barrier, bit for bit", lambda found: found, 0.0
     )
     yield checked.exact(
         "in each leaf it is optimistic-log-barrier on that leaf's visitors, bit for bit",
         alone_in_leaf,
+        0.0,
     )
 
 
@@ -508,7 +436,7 @@ def _expert_claims(subject: ContextSubject, preset: Preset, seed: int) -> Iterat
         lambda: [expert_path(policy, rounds, seed * 1_000_003 + run) for run in range(runs)]
     )
     setting = _setting(_FOUR_KINDS, rounds, runs)
-    checked = _Checked(subject, setting, "Expert theorem", paths)
+    checked = PathClaims(subject.label, setting, "Expert theorem", paths)
     for words, distances in (
         (
             "the weights of experts solve the regularised problem of the running state",
@@ -522,37 +450,27 @@ def _expert_claims(subject: ContextSubject, preset: Preset, seed: int) -> Iterat
         ("the leaves' expert is a leader in each leaf that learns what the mixture drew",
          advice_of_leaves),
     ):  # fmt: skip
-        yield checked.exact(words, distances, _PRECISE)
-    for words, sample, most, exact in (
-        ("the arm is drawn with the published probabilities",
-         lambda path: draws_by_weight(path.visits.of_arms()), 1.0, True),
-        ("the arm is drawn with the probabilities of its own round",
-         lambda path: draws_by_change(path.visits.of_arms()), 1.0, True),
-        ("the estimated losses of experts are unbiased, given the past and the losses",
-         errors_of_estimates, 1.0, True),
-        ("the expected variation of an expert is at most q^2 h", excess_of_experts, 2.0, False),
-    ):  # fmt: skip
-        yield checked.mean(words, sample, -1.0, most, exact)
+        yield checked.exact(words, distances)
+    yield from checked.draws(lambda path: path.visits.of_arms())
+    yield checked.mean(
+        "the estimated losses of experts are unbiased, given the past and the losses",
+        errors_of_estimates,
+    )
+    yield checked.mean(
+        "the expected variation of an expert is at most q^2 h",
+        excess_of_experts,
+        most=2.0,
+        exact=False,
+    )
     proof = _proof_of(policy, rounds)
-    if not proof.covers:
-        return
-    for words, theorem, sides in (
-        ("the regret on estimated losses is at most penalty plus stability on every path",
-         "Leader lemma", lambda path: regret_on_path(path, BARRIER, centred=True)),
-        ("no step of the losses or of the optimism is longer than the proof allows",
-         "Barrier lemma 1", lambda path: expert_steps(path, policy)),
-        ("the stability is at most the root of the variation",
-         "Barrier lemma 2", lambda path: stability_of_scales(path, proof.growth)),
-        ("the bias of the optimism is at most its bound",
-         "Barrier lemma 3", lambda path: bias_of_experts(path, proof)),
-        ("the squared steps of the optimism sum to at most their bound",
-         "Barrier lemma 3", lambda path: squares_of_experts(path, proof)),
-        ("the bias of the best expert's optimism is paid by its optimism at the end",
-         "Barrier lemma 3", lambda path: bias_of_best(path, proof)),
-        ("the regret on estimated losses is at most the sums of the theorem on every path",
-         "Expert theorem", lambda path: theorem_on_path(path, policy)),
-    ):  # fmt: skip
-        yield checked.inequality(words, theorem, sides)
+    if proof.covers:
+        yield checked.regret_on_paths(BARRIER, centred=True)
+        yield from checked.barrier_lemmas(proof, bias_of_experts, squares_of_experts)
+        yield checked.inequality(
+            "the regret on estimated losses is at most the sums of the theorem on every path",
+            "Expert theorem",
+            lambda path: theorem_on_path(path, policy),
+        )
 
 
 def _regret_claims(subject: ContextSubject, preset: Preset, seed: int) -> Iterator[Claim]:

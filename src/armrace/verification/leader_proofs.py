@@ -11,14 +11,18 @@ mean, given the past and the losses of the round, is known.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armrace.policies import Policy
+from armrace.statistics import Interval
+from armrace.statistics.bounded_means import betting_interval
 from armrace.theory.barriers import BarrierProof
+from armrace.verification.claims import Claim, Judgement
 from armrace.verification.mechanics import OpenLearner
 
 Floats = npt.NDArray[np.float64]
@@ -85,8 +89,9 @@ ENTROPY = Regulariser(
 
 MEANS = (0.6, 0.4, 0.45)
 """Mean rewards of the arms before corruption."""
-_LIKELY = 0.3
-_BUDGET = 1 / 25
+ADVERSARY = "two arms swapped while the best is likely"
+LIKELY = 0.3
+BUDGET = 1 / 25
 """Rounds that the adversary corrupts, as a part of all."""
 
 
@@ -156,12 +161,12 @@ def walk(policy: Policy, read: Reader, rounds: int, seed: int) -> Path:
     losses = (np.random.default_rng(seed).random((rounds, arms)) >= means).astype(np.float64)
     weights, updates = np.empty((rounds, arms)), np.empty((rounds, arms))
     played, stated = np.zeros((rounds, arms), dtype=np.bool_), np.empty(rounds)
-    readings, budget = [], int(rounds * _BUDGET)
+    readings, budget = [], int(rounds * BUDGET)
     following = _copied(read(state))
     for number in range(rounds):
         weights[number] = learner.weights()
         lost = losses[number]
-        if budget > 0 and weights[number, 0] > _LIKELY and lost[0] < lost[1]:
+        if budget > 0 and weights[number, 0] > LIKELY and lost[0] < lost[1]:
             lost[0], lost[1] = lost[1], lost[0]
             budget -= 1
         readings.append(following)
@@ -198,6 +203,9 @@ def replay(path: Path, prescribed: Any, rounds: Container[int]) -> Floats:
 
 
 _TINY = 1e-300
+PRECISE = 1e-8
+"""The largest relative difference of two computations of a probability."""
+ROUNDING = 1e-9
 
 
 class Sides(NamedTuple):
@@ -314,22 +322,16 @@ def regret_on_path(path: Path, regulariser: Regulariser, centred: bool) -> Sides
 # --- the barrier's proof --------------------------------------------------------------------
 
 
-class Steps(NamedTuple):
-    """The least and the largest of the numbers on which barrier lemma 1 has conditions."""
+def barrier_steps(path: Path, longest: float, optimism: float) -> Sides:
+    """Return the sides of the conditions of barrier lemma 1.
 
-    least: float
-    """The least step ``y``, which must be at least ``-(1 + k/2)/g``."""
-    least_optimism: float
-    """The least step of the optimism times the probability, which must not be negative."""
-    largest_optimism: float
-    """The largest one, which must be at most ``k/2``."""
-
-
-def barrier_steps(path: Path) -> Steps:
-    """Return the extreme steps of a path of a leader with a logarithmic barrier."""
+    They are about the largest step down, the largest step of the optimism down, and up, times the
+    probability.
+    """
     drift = path.optimism_steps
     steps = (path.shares - drift) / path.before.scales
-    return Steps(float(steps.min()), float(drift.min()), float(drift.max()))
+    left = np.array([-steps.min(), -drift.min(), drift.max()])
+    return Sides(left, np.array([longest, ROUNDING, optimism / 2]))
 
 
 def stability_of_scales(path: Path, growth: float) -> Sides:
@@ -397,3 +399,118 @@ def excess_variation(path: Path) -> Floats:
     """
     expected = path.weights * (1 - path.weights)
     return np.asarray((path.shares**2 - expected).sum(axis=1))
+
+
+# --- claims ---------------------------------------------------------------------------------
+
+
+def _swapped(sides: Callable[[Any, BarrierProof], Sides], proof: BarrierProof, path: Any) -> Sides:
+    return sides(path, proof)
+
+
+class PathClaims(NamedTuple):
+    """Makes claims about the same paths, which are played when the first claim needs them."""
+
+    policy: str
+    setting: str
+    theorem: str
+    paths: Callable[[], Sequence[Any]]
+
+    def claim(
+        self, words: str, measure: str, judge: Callable[[float], Judgement], theorem: str = ""
+    ) -> Claim:
+        """Make a claim whose judge needs only paths and the level."""
+        about = (self.policy, self.setting, measure, ())
+        return Claim(words, *about, lambda _, level: judge(level), theorem or self.theorem)
+
+    def exact(
+        self, words: str, distances: Callable[[Any], Floats], limit: float = PRECISE
+    ) -> Claim:
+        """Claim that numbers are never above a limit, in any round of any path."""
+
+        def judge(level: float) -> Judgement:
+            with np.errstate(all="ignore"):  # what is not a number counts as wrong
+                found = [np.nan_to_num(distances(path), nan=np.inf) for path in self.paths()]
+            most = float(max(each.max() for each in found))
+            wrong = int(sum((each > limit).sum() for each in found))
+            size = sum(map(len, found))
+            return Judgement(size, wrong, Interval(most, most), limit, most <= limit)
+
+        measure = "largest difference, " + (f"at most {limit:g}" if limit else "which is 0")
+        return self.claim(words, measure, judge)
+
+    def inequality(self, words: str, theorem: str, sides: Callable[[Any], Sides]) -> Claim:
+        """Claim that an inequality holds on every path."""
+
+        def judge(level: float) -> Judgement:
+            with np.errstate(all="ignore"):  # what is not a number counts as an excess
+                excesses = np.array([sides(path).excess for path in self.paths()])
+            most, over = float(excesses.max()), int((excesses > ROUNDING).sum())
+            return Judgement(excesses.size, over, Interval(most, most), 0.0, over == 0)
+
+        measure = "largest excess of the left side over the right, divided by their sum, at most 0"
+        return self.claim(words, measure, judge, theorem)
+
+    def mean(
+        self, words: str, *samples: Callable[[Any], Floats], most: float = 1.0, exact: bool = True
+    ) -> Claim:
+        """Claim that means given the past are 0, or at most 0, jointly; the worst is shown.
+
+        The numbers are within [-1, ``most``].
+        """
+
+        def judge(level: float) -> Judgement:
+            intervals = []
+            for sample in samples:
+                with np.errstate(all="ignore"):
+                    found = np.concatenate([sample(path) for path in self.paths()])
+                found = np.clip(np.nan_to_num(found, nan=most), -1.0, most)
+                low, high = betting_interval(found + 1.0, most + 1.0, level / len(samples))
+                # Where means given the past differ, no single one may be left.
+                intervals.append(Interval(low - 1.0, max(low, high) - 1.0))
+            worst = max(intervals, key=lambda each: max(each.low, -each.high))
+            holds = worst.low <= 0.0 and (worst.high >= 0.0 or not exact)
+            return Judgement(found.size, int(not holds), worst, 0.0, holds)
+
+        return self.claim(words, f"mean, {'equal to' if exact else 'at most'} 0", judge)
+
+    def draws(self, of_arms: Callable[[Any], Path] = lambda path: path) -> Iterator[Claim]:
+        """Claim that arms are drawn as published."""
+        by_weight = lambda path: draws_by_weight(of_arms(path))  # noqa: E731
+        by_change = lambda path: draws_by_change(of_arms(path))  # noqa: E731
+        yield self.mean("the arm is drawn with the published probabilities", by_weight)
+        yield self.mean("the arm is drawn with the probabilities of its own round", by_change)
+
+    def barrier_lemmas(
+        self,
+        proof: BarrierProof,
+        bias: Callable[[Any, BarrierProof], Sides],
+        squares: Callable[[Any, BarrierProof], Sides],
+    ) -> Iterator[Claim]:
+        """Claim the three lemmas of the barrier's proof."""
+        longest, optimism = proof.longest_step / proof.first_scale, proof.optimism
+        yield self.inequality(
+            "no step of the losses or of the optimism is longer than the proof allows",
+            "Barrier lemma 1",
+            lambda path: barrier_steps(path, longest, optimism),
+        )
+        yield self.inequality(
+            "the stability is at most the root of the variation",
+            "Barrier lemma 2",
+            lambda path: stability_of_scales(path, proof.growth),
+        )
+        if optimism > 0:
+            for words, sides in (
+                ("the bias of the optimism is at most its bound", bias),
+                ("the squared steps of the optimism sum to at most their bound", squares),
+                ("the optimism at the end pays for the bias of the best one's", bias_of_best),
+            ):
+                yield self.inequality(words, "Barrier lemma 3", partial(_swapped, sides, proof))
+
+    def regret_on_paths(self, regulariser: Regulariser, centred: bool) -> Claim:
+        """Claim the leader lemma."""
+        return self.inequality(
+            "the regret on estimated losses is at most penalty plus stability on every path",
+            "Leader lemma",
+            lambda path: regret_on_path(path, regulariser, centred),
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -18,11 +18,9 @@ from armrace.red_team.target import Target
 from armrace.simulation.experiment import Experiment
 from armrace.statistics import Interval, mean_interval
 from armrace.statistics.bounded_means import betting_interval
-from armrace.theory.barriers import BarrierProof
 from armrace.verification.claims import (
     ATTACKS,
     Claim,
-    Judge,
     Judgement,
     Preset,
     describe,
@@ -32,24 +30,19 @@ from armrace.verification.claims import (
 )
 from armrace.verification.leader_guarantees import LeaderSubject, published_bound
 from armrace.verification.leader_proofs import (
+    ADVERSARY,
     MEANS,
     Path,
-    Sides,
-    barrier_steps,
-    bias_of_best,
+    PathClaims,
     bias_of_optimism,
     distance_from_solution,
-    draws_by_change,
-    draws_by_weight,
     errors_of_estimates,
     errors_of_running_means,
     excess_variation,
     regret_by_sums,
-    regret_on_path,
     replay,
     signed_errors_of_estimates,
     squares_of_optimism,
-    stability_of_scales,
     walk,
 )
 from armrace.verification.runs import Runs
@@ -62,19 +55,68 @@ _WINDOW = 64
 _SHORT, _PART = 128, 4
 """The length of the paths for means, and how many martingale runs of others one of them replaces:
 each has more rounds, and takes longer to start."""
-_PRECISE = 1e-8
-"""The largest relative difference of two computations of a probability."""
-_ROUNDING = 1e-9
 
 
 def leader_mechanics_claims(subject: LeaderSubject, preset: Preset, seed: int) -> Iterator[Claim]:
     """Make the claims about the running state and the sample paths of a leader."""
     if not _is_readable(subject):
         return
-    paths = _Paths(subject, preset, seed)
-    yield from _definition_claims(subject, paths)
-    yield from _draw_claims(paths)
-    yield from _proof_claims(subject, paths)
+    policy, guarantee = subject.policy, subject.guarantee
+
+    def paths_of(runs: int, rounds: int) -> PathClaims:
+        setting = f"{describe_means(MEANS)}; {ADVERSARY}; T = {count(rounds)}; {runs} runs"
+        numbers = range(seed * 1_000_003, seed * 1_000_003 + runs)
+        play = cache(lambda: [walk(policy, guarantee.read, rounds, number) for number in numbers])
+        return PathClaims(subject.label, setting, "Leader lemma", play)
+
+    def prescribed(path: Path) -> Floats:
+        rounds = len(path.weights)
+        second = guarantee.prescribed(policy, len(MEANS), rounds)
+        chosen = set().union(range(_WINDOW), *windows(rounds, preset.windows, _WINDOW, seed))
+        return np.abs(path.weights[sorted(chosen)] / replay(path, second, chosen) - 1)
+
+    long = paths_of(preset.replayed_runs, preset.path_rounds)
+    short = paths_of(preset.martingale_runs // _PART, _SHORT)
+    for words, distances in (
+        ("the published probabilities sum to 1",
+         lambda path: np.abs(path.weights.sum(axis=1) - 1)),
+        ("the published probabilities solve the regularised problem of the running state",
+         lambda path: distance_from_solution(path, guarantee.regulariser)),
+        ("a second implementation publishes the same probabilities for the same plays", prescribed),
+        ("a decision states the published probability of its arm",
+         lambda path: np.abs(path.stated / path.weights[path.played] - 1)),
+    ):  # fmt: skip
+        yield long.exact(words, distances)
+    for paths in (short, long):
+        yield from paths.draws()
+        yield paths.mean(
+            "the estimated losses are unbiased, given the past and the losses of the round",
+            errors_of_estimates,
+            signed_errors_of_estimates,
+        )
+    proof = None if guarantee.barrier is None else guarantee.barrier(policy, preset.path_rounds)
+    if proof is None:
+        yield long.regret_on_paths(guarantee.regulariser, centred=False)
+    elif proof.covers:
+        yield long.regret_on_paths(guarantee.regulariser, centred=True)
+        yield from long.barrier_lemmas(proof, bias_of_optimism, squares_of_optimism)
+        yield long.inequality(
+            "the regret on estimated losses is at most the sums of the theorem on every path",
+            "Barrier theorem",
+            lambda path: regret_by_sums(path, proof),
+        )
+        if not proof.rooted:
+            yield long.inequality(
+                "the squared errors of the predictions are at most those from any fixed number",
+                "Lemma V1",
+                errors_of_running_means,
+            )
+        yield short._replace(theorem=guarantee.theorem).mean(
+            "the expected variation of an arm is at most p (1 - p)",
+            excess_variation,
+            most=2.0,
+            exact=False,
+        )
 
 
 def _is_readable(subject: LeaderSubject) -> bool:
@@ -85,247 +127,6 @@ def _is_readable(subject: LeaderSubject) -> bool:
     except AttributeError:
         return False
     return True
-
-
-class _Paths:
-    """The paths of a leader, each played when the first claim needs it."""
-
-    def __init__(self, subject: LeaderSubject, preset: Preset, seed: int) -> None:
-        self.subject, self.preset, self.seed = subject, preset, seed
-        self.long = cache(lambda: self._walk(preset.replayed_runs, preset.path_rounds))
-        self.short = cache(lambda: self._walk(preset.martingale_runs // _PART, _SHORT))
-        self.long_setting = _setting(preset.replayed_runs, preset.path_rounds)
-        self.short_setting = _setting(preset.martingale_runs // _PART, _SHORT)
-
-    def _walk(self, runs: int, rounds: int) -> list[Path]:
-        policy, read = self.subject.policy, self.subject.guarantee.read
-        return [walk(policy, read, rounds, self.seed * 1_000_003 + run) for run in range(runs)]
-
-    def claim(
-        self, claim: str, measure: str, judge: Judge, theorem: str, setting: str = ""
-    ) -> Claim:
-        """Make a claim about the long paths, or those of another setting."""
-        where = setting or self.long_setting
-        return Claim(claim, self.subject.label, where, measure, (), judge, theorem)
-
-
-def _setting(runs: int, rounds: int) -> str:
-    attack = "two arms swapped while the best is likely"
-    return f"{describe_means(MEANS)}; {attack}; T = {count(rounds)}; {runs} runs"
-
-
-def _definition_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]:
-    """Claim that probabilities are those of the definition."""
-    names, policy = subject.guarantee, subject.policy
-    difference = f"largest relative difference, at most {_PRECISE:g}"
-
-    def sums(path: Path) -> Floats:
-        return np.asarray(np.abs(path.weights.sum(axis=1) - 1))
-
-    def prescribed(path: Path) -> Floats:
-        rounds, number = len(path.weights), paths.preset.windows
-        second = names.prescribed(policy, len(MEANS), rounds)
-        chosen = set().union(range(_WINDOW), *windows(rounds, number, _WINDOW, paths.seed))
-        return np.abs(path.weights[sorted(chosen)] / replay(path, second, chosen) - 1)
-
-    def stated(path: Path) -> Floats:
-        return np.abs(path.stated / path.weights[path.played] - 1)
-
-    for claim, measure, distances in (
-        (
-            "the published probabilities sum to 1",
-            f"largest distance of a sum from 1, at most {_PRECISE:g}",
-            sums,
-        ),
-        (
-            "the published probabilities solve the regularised problem of the running state",
-            difference,
-            lambda path: distance_from_solution(path, names.regulariser),
-        ),
-        (
-            "a second implementation publishes the same probabilities for the same plays",
-            difference,
-            prescribed,
-        ),
-        ("a decision states the published probability of its arm", difference, stated),
-    ):
-        yield paths.claim(claim, measure, _exactly(paths, distances), "Leader lemma")
-
-
-def _exactly(paths: _Paths, distances: Callable[[Path], Floats]) -> Judge:
-    """Judge numbers that are 0 except for rounding, in every round of every path."""
-
-    def judge(runs: Sequence[Runs], level: float) -> Judgement:
-        with np.errstate(all="ignore"):  # what is not a number counts as wrong
-            each = [np.nan_to_num(distances(path), nan=np.inf) for path in paths.long()]
-        wrong = int(sum((found > _PRECISE).sum() for found in each))
-        most = float(max(found.max() for found in each))
-        return Judgement(
-            sum(map(len, each)), wrong, Interval(most, most), _PRECISE, most <= _PRECISE
-        )
-
-    return judge
-
-
-def _draw_claims(paths: _Paths) -> Iterator[Claim]:
-    """Claim that arms are drawn from the published law and estimates are unbiased."""
-    for claim, measure, samples in (
-        (
-            "the arm is drawn with the published probabilities",
-            "mean of the probability of the arm drawn, less its mean by the published law, "
-            "equal to 0",
-            (draws_by_weight,),
-        ),
-        (
-            "the arm is drawn with the probabilities of its own round",
-            "mean of how much less likely the arm drawn has just become, less its mean by the "
-            "published law, equal to 0",
-            (draws_by_change,),
-        ),
-        (
-            "the estimated losses are unbiased, given the past and the losses of the round",
-            "mean of the weighted errors of the estimates, equal to 0",
-            (errors_of_estimates, signed_errors_of_estimates),
-        ),
-    ):
-        for setting, played in (
-            (paths.short_setting, paths.short),
-            (paths.long_setting, paths.long),
-        ):
-            judge = _without_drift(played, samples)
-            yield paths.claim(claim, measure, judge, "Leader lemma", setting)
-
-
-def _without_drift(
-    paths: Callable[[], list[Path]], samples: Sequence[Callable[[Path], Floats]]
-) -> Judge:
-    """Judge numbers whose mean given the past is 0, jointly; the worst interval is shown."""
-
-    def judge(runs: Sequence[Runs], level: float) -> Judgement:
-        intervals = []
-        for sample in samples:
-            found = np.concatenate([sample(path) for path in paths()])
-            intervals.append(_mean_of_differences(found, -1.0, 1.0, level / len(samples)))
-        worst = max(intervals, key=lambda interval: max(interval.low, -interval.high))
-        holds = worst.low <= 0.0 <= worst.high
-        rounds = sum(len(path.weights) for path in paths())
-        return Judgement(rounds, int(not holds), worst, 0.0, holds)
-
-    return judge
-
-
-def _mean_of_differences(sample: Floats, least: float, most: float, level: float) -> Interval:
-    """Return a betting interval of the mean of numbers in [``least``, ``most``].
-
-    It is valid where each number has the same mean given those before it.
-    """
-    found = betting_interval(sample - least, most - least, level)
-    return Interval(found.low + least, found.high + least)
-
-
-def _proof_claims(subject: LeaderSubject, paths: _Paths) -> Iterator[Claim]:
-    """Claim the inequalities of the proofs."""
-    guarantee, horizon = subject.guarantee, paths.preset.path_rounds
-    proof = None if guarantee.barrier is None else guarantee.barrier(subject.policy, horizon)
-    if proof is not None and not proof.covers:
-        return
-    yield _inequality(
-        "the regret on estimated losses is at most penalty plus stability on every path",
-        paths,
-        lambda path: regret_on_path(path, guarantee.regulariser, centred=proof is not None),
-        "Leader lemma",
-    )
-    if proof is not None:
-        yield _steps_claim(paths, proof)
-        for claim, sides, theorem in _barrier_inequalities(proof):
-            yield _inequality(claim, paths, sides, theorem)
-        yield _variation_claim(paths)
-
-
-def _barrier_inequalities(
-    proof: BarrierProof,
-) -> Iterator[tuple[str, Callable[[Path], Sides], str]]:
-    """Return the inequalities in the proof of the barrier theorem, and where they are stated."""
-    yield (
-        "the stability is at most the root of the variation",
-        lambda path: stability_of_scales(path, proof.growth),
-        "Barrier lemma 2",
-    )
-    yield (
-        "the regret on estimated losses is at most the sums of the theorem on every path",
-        lambda path: regret_by_sums(path, proof),
-        "Barrier theorem",
-    )
-    if not proof.rooted:
-        yield (
-            "the squared errors of the predictions are at most those from any fixed number",
-            errors_of_running_means,
-            "Lemma V1",
-        )
-    if proof.optimism > 0:
-        yield (
-            "the bias of the optimism is at most its bound",
-            lambda path: bias_of_optimism(path, proof),
-            "Barrier lemma 3",
-        )
-        yield (
-            "the squared steps of the optimism sum to at most their bound",
-            lambda path: squares_of_optimism(path, proof),
-            "Barrier lemma 3",
-        )
-        yield (
-            "the bias of the best arm's optimism is paid by its optimism at the end",
-            lambda path: bias_of_best(path, proof),
-            "Barrier lemma 3",
-        )
-
-
-def _inequality(claim: str, paths: _Paths, sides: Callable[[Path], Sides], theorem: str) -> Claim:
-    """Claim that an inequality holds on every path."""
-
-    def judge(runs: Sequence[Runs], level: float) -> Judgement:
-        with np.errstate(all="ignore"):  # what is not a number counts as an excess
-            excesses = np.array([sides(path).excess for path in paths.long()])
-        most, over = float(excesses.max()), int((excesses > _ROUNDING).sum())
-        return Judgement(excesses.size, over, Interval(most, most), 0.0, over == 0)
-
-    measure = "largest excess of the left side over the right, divided by their sum, at most 0"
-    return paths.claim(claim, measure, judge, theorem)
-
-
-def _steps_claim(paths: _Paths, proof: BarrierProof) -> Claim:
-    """Claim that no step is longer than the proof allows, neither of losses nor of optimism."""
-    limit = proof.longest_step / proof.first_scale
-
-    def judge(runs: Sequence[Runs], level: float) -> Judgement:
-        steps = [barrier_steps(path) for path in paths.long()]
-        over = [
-            -step.least > limit + _ROUNDING
-            or step.least_optimism < -_ROUNDING
-            or step.largest_optimism > proof.optimism / 2 + _ROUNDING
-            for step in steps
-        ]
-        most = max(-step.least for step in steps)
-        return Judgement(len(steps), sum(over), Interval(most, most), limit, not any(over))
-
-    claim = "no step of the losses or of the optimism is longer than the proof allows"
-    measure = "largest step down, -y, at most (1 + k/2)/g"
-    return paths.claim(claim, measure, judge, "Barrier lemma 1")
-
-
-def _variation_claim(paths: _Paths) -> Claim:
-    """Claim that the variation of a round has at most the mean that the theorem uses."""
-
-    def judge(runs: Sequence[Runs], level: float) -> Judgement:
-        found = np.concatenate([excess_variation(path) for path in paths.short()])
-        interval = _mean_of_differences(np.clip(found, -1.0, 2.0), -1.0, 2.0, level)
-        holds = interval.low <= 0.0
-        return Judgement(found.size, int(not holds), interval, 0.0, holds)
-
-    claim = "the expected variation of an arm is at most p (1 - p)"
-    measure = "mean of the variation of all arms, less p (1 - p), at most 0"
-    theorem = paths.subject.guarantee.theorem
-    return paths.claim(claim, measure, judge, theorem, paths.short_setting)
 
 
 _GAPS = theory.gaps_of(FAR)
