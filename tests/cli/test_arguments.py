@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from armrace import compilation, planning, verification
+from armrace import compilation, planning
 from armrace.adversaries import ADVERSARIES
-from armrace.cli import arena, compare, verify
+from armrace.cli import compare
 from armrace.cli.compare import Request
 from armrace.cli.main import run
 from armrace.environments import Beta
 from armrace.planning import Question
 from armrace.policies import POLICIES
-from armrace.simulation import arena as played
 from armrace.simulation.scenarios import SCENARIOS
 
 EVERY_ATTACK = [name for name in ADVERSARIES if name != "none"]
@@ -73,14 +72,6 @@ def test_all_are_all_in_a_plan(monkeypatch, tmp_path):
     found = question(monkeypatch, tmp_path, *every)
     assert [policy.tag() for policy in found.policies] == list(POLICIES)
     assert [attack.tag() for attack in found.attacks] == EVERY_ATTACK
-
-
-def test_all_are_all_in_a_comparison(monkeypatch):
-    words = ["compare", "--policies", "all", "--attack", " all ", "--no-report"]
-    found: Request = asked(monkeypatch, compare, "_compare", words)
-    assert found.policies == [{"name": name} for name in POLICIES]
-    assert [each.adversary.tag() for each in found.scenarios] == EVERY_ATTACK
-    assert f"--attack {','.join(EVERY_ATTACK)} " in found.command()
 
 
 def test_the_policies_of_the_scenario_are_compared_unless_others_are_named(monkeypatch):
@@ -145,19 +136,6 @@ def test_a_comparison_takes_an_environment_and_a_measure(monkeypatch):
     command = shlex.split(found.command())
     again: Request = asked(monkeypatch, compare, "_compare", [*command[1:], "--no-report"])
     assert (again.cells(), again.measure) == (found.cells(), found.measure)
-
-
-def test_all_are_all_in_the_arena(monkeypatch, tmp_path):
-    page = str(tmp_path / "arena.html")
-    grid = asked(monkeypatch, arena, "_play", ["arena", "--policies", "all", "--report", page])
-    assert grid == played.GRIDS["usual"]
-
-
-def test_all_are_all_in_a_verification(monkeypatch):
-    assert asked(monkeypatch, verification, "verify", ["verify", "--policy", "all"]) is None
-    named = asked(monkeypatch, verification, "verify", ["verify", "--policy", "sharp-race"])
-    assert named == ["sharp-race"]
-    assert "--policy" not in verify._command(True, False, None, 0)
 
 
 def test_lists_of_a_warm_up_may_be_given_by_repeating_their_options(monkeypatch):

@@ -125,24 +125,6 @@ def test_attacks_and_budgets_make_a_grid(tmp_path, capsys):
     assert text.count('<section id="cell-') == 4
 
 
-def test_a_cell_of_a_grid_is_the_comparison_alone(capsys):
-    assert run([*GRID, "--budget", "10,20", "--no-report", "--json", "-"]) == 0
-    together = json.loads(capsys.readouterr().out)[6:]
-    alone = [*GRID[:-1], "swap-best", "--budget", "20", "--no-report", "--json", "-"]
-    assert run(alone) == 0
-    summaries = [entry["summary"] for entry in json.loads(capsys.readouterr().out)]
-    assert [entry["summary"] for entry in together] == summaries
-
-
-def test_a_grid_says_how_to_run_it_again(tmp_path, capsys):
-    pages = [tmp_path / "first.html", tmp_path / "second.html"]
-    assert run([*GRID[:-1], "zero-best", "--budget", "0,10", "--report", str(pages[0])]) == 0
-    text = pages[0].read_text()
-    words = shlex.split(text.split('<pre class="command"><code>')[1].split("</code>")[0])
-    assert run([*words[1:], "--report", str(pages[1])]) == 0
-    assert pages[1].read_text() == text
-
-
 def test_the_sweep_plays_every_policy_whatever_the_plot_draws(tmp_path, capsys, monkeypatch):
     played: list[list[str]] = []
     usual = command.run_cells

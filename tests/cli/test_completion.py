@@ -18,7 +18,7 @@ LINES = {
     "armrace plan --attacks double": "double-impact",
     "armrace redteam sharp": "sharp-race",
     "armrace redteam ucb1 --effort q": "quick",
-    "armrace compare --executor pro": "processes",
+    "armrace compare --executor da": "dask",
     "armrace plan --attacks zero-best-": "zero-best-when-likely",
     "armrace simulate ucb1 --environment bern": "bernoulli",
     "armrace compare --measure clean": "clean_regret",

@@ -37,11 +37,10 @@ def test_refusals(command, options, sentence, capsys):
     assert capsys.readouterr().err == f"armrace: {sentence}\n"
 
 
-@pytest.mark.parametrize("options", [[], ["--executor", "processes", "--workers", "1"]])
-def test_a_folder_changes_no_figure_and_is_used_again(options, tmp_path, capsys, monkeypatch):
+def test_a_folder_changes_no_figure_and_is_used_again(tmp_path, capsys, monkeypatch):
     assert run(SMALL) == 0
     expected = figures(capsys.readouterr().out)
-    assert run([*SMALL, *options, "--folder", str(tmp_path / "sweep")]) == 0
+    assert run([*SMALL, "--folder", str(tmp_path / "sweep")]) == 0
     assert figures(capsys.readouterr().out) == expected
     monkeypatch.setattr(sweeps, "run_missing", None)
     assert run([*SMALL, "--folder", str(tmp_path / "sweep")]) == 0

@@ -3,13 +3,10 @@
 import os
 import signal
 import socket
-import subprocess
 import sys
-import time
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from multiprocessing import get_context
 
-import psutil
 import pytest
 
 import armrace
@@ -18,7 +15,6 @@ from armrace.planning import plan
 from armrace.simulation import executors, parallel
 from armrace.simulation.executors import chosen_executor
 from armrace.simulation.simulate import run_experiments
-from processes import python, started
 from shared_experiments import EXPERIMENTS
 
 
@@ -47,12 +43,11 @@ class KillsInMidRun:
             os.kill(self.find(), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("name", ["processes", "dask"])
-def test_a_killed_worker_changes_no_bit(expected, small_tasks, name):
-    with chosen_executor(name, workers=2) as executor:
-        pids = set(executor._client.run(os.getpid).values()) if name == "dask" else set()
-        assert len(pids) == (2 if name == "dask" else 0)
-        kill = KillsInMidRun(lambda: min(pids or {executor.submit(os.getpid).result()}))
+def test_a_killed_worker_changes_no_bit(expected, small_tasks):
+    with chosen_executor("dask", workers=2) as executor:
+        pids = set(executor._client.run(os.getpid).values())
+        assert len(pids) == 2
+        kill = KillsInMidRun(lambda: min(pids))
         results = run_experiments(EXPERIMENTS, executor, progress=kill)
     assert 0 < kill.at < 1
     for result, other in zip(results, expected, strict=True):
@@ -63,15 +58,10 @@ def test_a_killed_worker_changes_no_bit(expected, small_tasks, name):
             os.kill(pid, 0)
 
 
-def test_processes_end_with_their_context_in_whatever_they_do():
-    with chosen_executor("processes", workers=1) as executor:
-        pid = executor.submit(os.getpid).result()
-        endless = executor.submit(time.sleep, 3600)
-        while not endless.running():
-            time.sleep(0.01)
-        time.sleep(0.5)
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
+def test_processes_change_no_bit(expected):
+    with chosen_executor("processes", workers=1) as pool:
+        results = run_experiments(EXPERIMENTS, pool)
+    assert all(one.rows.equals(other.rows) for one, other in zip(results, expected, strict=True))
 
 
 def test_a_broken_pool_of_ones_own_is_told_in_one_sentence():
@@ -115,9 +105,9 @@ def test_workers_with_other_code_are_refused():
     ("choice", "error", "words"),
     [
         (("threds",), UnknownName, "there is no executor named 'threds'; did you mean 'threads'?"),
-        (("processes", "x:1"), InvalidParameter, "an address is that of a cluster of dask"),
+        (("threads", "x:1"), InvalidParameter, "an address is that of a cluster of dask"),
         (("dask", "x:1", 2), InvalidParameter, "leave the number of workers out"),
-        (("processes", None, 0), InvalidParameter, "workers must be at least 1; got 0."),
+        (("dask", None, 0), InvalidParameter, "workers must be at least 1; got 0."),
         (("dask", "127.0.0.1:1"), WorkersLost, "no Dask scheduler answers at 127.0.0.1:1"),
         (("dask", "nowhere"), WorkersLost, "no Dask scheduler answers at nowhere"),
     ],
@@ -149,14 +139,12 @@ def test_executors_can_be_named():
     given = {"environment": [0.6, 0.4], "horizon": 100, "replications": 3, "workers": 1}
     usual = armrace.simulate("ucb1", **given)
     assert armrace.simulate("ucb1", **given, executor="threads").rows.equals(usual.rows)
-    named = armrace.compare(["ucb1"], **given, executor="processes")
-    assert named.results["ucb1"].rows.equals(usual.rows)
 
 
 @pytest.mark.parametrize(
     ("executor", "error", "words"),
     [
-        ("process", UnknownName, "did you mean 'processes'"),
+        ("thread", UnknownName, "did you mean 'threads'"),
         (4, InvalidParameter, "executor must be one of threads, processes, dask"),
         (ProcessPoolExecutor, InvalidParameter, "executor must be"),
     ],
@@ -168,61 +156,3 @@ def test_what_is_no_executor_is_refused(executor, error, words):
         armrace.redteam("ucb1", [0.6, 0.4], 5, horizon=100, effort="quick", executor=executor)
     with pytest.raises(error, match=words):
         plan([0.6, 0.4], traffic=100, days=1, policies=["ucb1"], executor=executor)
-
-
-UNGUARDED = """
-import armrace
-try:
-    armrace.simulate(
-        "ucb1", [0.6, 0.4], horizon=10, replications=4, executor="processes", workers=1
-    )
-except armrace.ArmraceError as error:
-    print(error)
-"""
-
-
-def test_a_script_that_starts_processes_when_it_is_imported_is_told(tmp_path):
-    script = tmp_path / "unguarded.py"
-    script.write_text(UNGUARDED)
-    done = python(script)
-    assert "the workers died" in done.stdout
-    assert "must do so below `if __name__ == '__main__':`" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize(
-    "seconds",
-    [0.3, *(pytest.param(seconds, marks=pytest.mark.long) for seconds in (0.0, 1.0))],
-)
-def test_ctrl_c_to_the_group_while_processes_start_is_answered_by_one_process(seconds):
-    script = """
-import signal, sys
-from armrace.cli.main import run
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # as in the foreground of a terminal
-print(flush=True)
-sys.exit(run(["simulate", "ucb1", "--horizon", "1e7", "--replications", "2000",
-              "--executor", "processes", "--workers", "2"]))
-"""
-    with started(
-        [sys.executable, "-c", script],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        process.stdout.readline()
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not spawned_by(process.pid):
-            time.sleep(0.01)
-        time.sleep(seconds)
-        os.killpg(process.pid, signal.SIGINT)
-        _, words = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert "Traceback" not in words
-
-
-def spawned_by(pid):
-    """The processes of a pool that a process has started."""
-    children = psutil.Process(pid).children()
-    return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
