@@ -1,7 +1,7 @@
 """Catalogues: discovery, registration, and classes that are named by their path."""
 
 import threading
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -12,7 +12,6 @@ from armrace.adversaries.zero_best import ZeroBest
 from armrace.catalogue import Catalogue, discover
 from armrace.environments import ENVIRONMENTS, Environment
 from armrace.errors import InvalidParameter, UnknownName
-from armrace.limits import Limits
 from armrace.policies import POLICIES, Policy
 from armrace.policies.ucb1 import Ucb1
 from armrace.specification import Specification, display_name
@@ -173,17 +172,6 @@ def test_a_parameter_must_not_hide_an_attribute(field: str) -> None:
     assert f"Hiding must not have a parameter {field!r}" in str(refusal.value)
 
 
-def test_a_parameter_of_a_base_class_can_have_another_default() -> None:
-    class Parent(Policy, frozen=True, tag="parent"):
-        family: ClassVar[str] = "own"
-        rate: Annotated[float, Limits("a rate", 0, 1)] = 0.5
-
-    class Child(Parent, frozen=True, tag="child"):
-        rate: Annotated[float, Limits("a rate", 0, 1)] = 0.25
-
-    assert (Parent().rate, Child().rate) == (0.5, 0.25)
-
-
 def test_a_specification_inside_another_is_written_by_its_path() -> None:
     class Pair(Specification, frozen=True, tag="pair"):
         members: tuple[Policy, ...]
@@ -205,7 +193,7 @@ class Late(Base, frozen=True, tag="late"):
 
 
 class Other(Base, frozen=True, tag="other"):
-    """A member that another thread registers."""
+    """A member that is there already."""
 
 
 @pytest.fixture
@@ -236,11 +224,6 @@ def loading(monkeypatch):
 
 def test_a_name_that_another_thread_is_loading_is_waited_for(loading) -> None:
     assert loading(lambda catalogue: catalogue.find("late")) == ["loaded", Late]
-
-
-def test_registering_does_not_wait_for_another_thread(loading) -> None:
-    """The other thread may be about to import the module that registers."""
-    assert loading(lambda catalogue: catalogue.register(Other)) == [Other, "loaded"]
 
 
 def test_a_module_that_is_loaded_may_look_names_up(monkeypatch) -> None:

@@ -192,28 +192,6 @@ def test_results_and_snapshots_of_an_entry_point_are_read_back_by_its_name(
     assert "Added()" in read.stdout
 
 
-def test_entry_points_are_compared_reported_and_kept_in_a_folder(
-    extended: Machine, folder: Path
-) -> None:
-    arguments = [
-        "compare", "--policies", "added-policy,ucb1", "--attack", "added-attack", "--budget", "5",
-        "--environment", "added-environment", "--environment-set", "means=0.9,0.5", *SMALL,
-        "--folder", "kept", "--force", "--json", "figures.json", "--report", "page.html",
-    ]  # fmt: skip
-    found = []
-    for _ in range(2):
-        done = extended.cli(*arguments)
-        assert done.returncode == 0, done.stderr
-        entries = json.loads((folder / "figures.json").read_text())
-        stored = {file: file.stat().st_mtime_ns for file in (folder / "kept").rglob("*.parquet")}
-        found.append(([entry["summary"] for entry in entries], stored))
-    assert found[0] == found[1]
-    assert [entry["policy"] for entry in entries] == ["added-policy", "ucb1"]
-    page = (folder / "page.html").read_text()
-    assert "added-policy" in page
-    assert "--environment added-environment" in page
-
-
 COMPARE = [
     "compare", "--policies", "own:Own,ucb1", "--attack", "own:Struck", "--budget", "5",
     "--means", "0.9,0.5", *SMALL,
@@ -233,46 +211,6 @@ def test_a_class_of_the_current_folder_is_compared_and_reported(
     assert [entry["policy"] for entry in entries] == ["own-policy", "ucb1"]
     assert entries[0]["spec"]["policy"]["name"] == "own:Own"
     assert entries[0]["spec"]["adversary"]["name"] == "own:Struck"
-
-
-def test_a_folder_of_results_is_read_back_by_another_process(alone: Machine) -> None:
-    arguments = [*COMPARE, "--folder", "kept", "--no-report", "--json", "-"]
-    runs = [alone.cli(*arguments), alone.start("-c", PROGRAM, *arguments)]
-    assert runs[0].returncode == 0, runs[0].stderr
-    first, second = (json.loads(done.stdout) for done in runs)
-    assert [entry["summary"] for entry in first] == [entry["summary"] for entry in second]
-
-
-READ_BACK = """
-import armrace
-from armrace.learner import Learner
-result = armrace.load("kept.parquet")
-print(result)
-again = armrace.simulate(**result.spec)
-assert again.final["pulls"].to_list() == result.final["pulls"].to_list()
-print(Learner.restore(open("snapshot.json").read()).policy)
-"""
-WRITE = """
-import armrace
-from armrace.learner import Learner
-from own import Own, Paid, Struck
-armrace.register(Own)
-result = armrace.simulate("own-policy", Paid(means=(0.9, 0.5)), Struck(), budget=5, horizon=60,
-                          replications=2)
-result.save("kept.parquet")
-learner = Learner("own-policy", arms=2, horizon=100, seed=1)
-open("snapshot.json", "w").write(learner.snapshot().to_json().decode())
-"""
-
-
-def test_results_and_snapshots_are_read_back_by_a_process_that_registered_nothing(
-    alone: Machine,
-) -> None:
-    written = alone.run(WRITE)
-    assert written.returncode == 0, written.stderr
-    read = alone.start("-c", READ_BACK)
-    assert read.returncode == 0, read.stderr
-    assert "Own()" in read.stdout
 
 
 def test_a_module_that_fails_is_refused_in_a_sentence(alone: Machine, folder: Path) -> None:

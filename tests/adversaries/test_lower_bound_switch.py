@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest
 
 from armrace import simulate
 from armrace.adversaries import Setting
@@ -17,8 +16,6 @@ from armrace.adversaries.lower_bound_switch import (
 )
 from armrace.errors import InvalidParameter
 from armrace.policies import Exp3, KlUcb, Thompson, Ucb1
-from armrace.simulation import make_experiment
-from armrace.simulation.reference import run_reference
 from armrace.testing import check_adversary
 from proposals import ledger_of, strike
 
@@ -100,19 +97,6 @@ def test_it_finds_out_whether_the_learner_is_randomised(policy, randomised):
     assert _is_randomised(Rehearsed(policy), 2_000, (0.6, 0.4)) == randomised
 
 
-class Weighted(Ucb1, frozen=True, tag="weighted"):
-    """A policy with a parameter that cannot be a key."""
-
-    weights: list[float]
-
-
-def test_a_learner_with_a_list_is_rehearsed_once_too():
-    _mean_pulls.cache_clear()
-    for weights in ([1.0], [1.0], [2.0]):
-        LowerBoundSwitch(runs=2).start(PAPER._replace(policy=Weighted(weights)))
-    assert _mean_pulls.cache_info().misses == 2
-
-
 def regret_of_exp3(interval):
     """Pseudo-regrets on seeds that the attack has not simulated."""
     attack = LowerBoundSwitch(epsilon=0.4, runs=10, interval=interval)
@@ -136,24 +120,6 @@ def test_against_a_randomised_learner_the_interval_costs_more_than_that_of_fewes
     np.testing.assert_array_equal(auto, regret)
 
 
-def test_the_rehearsed_regret_is_that_of_a_simulation():
-    attack = LowerBoundSwitch(epsilon=0.8, epsilon_prime=0.81, runs=40)
-    state = attack.start(PAPER._replace(policy=Exp3()))
-    (rehearsed,) = _mean_regrets(Rehearsed(Exp3()), 20_000, (2 / 3, 1 / 2), (state,), 40)
-    found = simulate(
-        Exp3(),
-        [2 / 3, 1 / 2],
-        attack,
-        budget=state.rounds,
-        horizon=20_000,
-        replications=40,
-        seed=6,
-        progress=False,
-    )
-    figures = found.figure("pseudo_regret")
-    assert abs(rehearsed - figures.mean) < 5 * math.sqrt(2) * figures.stderr
-
-
 @pytest.mark.parametrize(
     ("gap", "shown"), [(None, (0.5, 0.4, 0.6)), (0.05, (0.5, 0.4, 0.65)), (0.8, (0.5, 0.4, 0.0))]
 )
@@ -171,60 +137,10 @@ def test_it_thins_and_stops():
     assert strike(state, [1.0, 1.0], round=state.rounds) == [1.0, 1.0]
 
 
-def test_before_the_switch_the_best_arm_has_the_simulated_law():
-    experiment = make_experiment(
-        policy="ucb1",
-        environment=(0.75, 0.5),
-        adversary=LowerBoundSwitch(epsilon=0.85, epsilon_prime=0.86, runs=1),
-        budget=4000,
-        horizon=10_000,
-        replications=1,
-        seed=11,
-    )
-    rounds = experiment.adversary.start(experiment.setting()).rounds
-    assert rounds == 2512
-    paid = np.array(run_reference(experiment).paid)
-    for arm, before, after in ((0, 0.25, 0.75), (1, 0.5, 0.5)):
-        for stretch, mean in ((paid[:rounds, arm], before), (paid[rounds:, arm], after)):
-            test = binomtest(int(stretch.sum()), stretch.size, mean)
-            assert test.pvalue > ERROR_PROBABILITY / 4
-
-
 def test_it_never_needs_more_than_its_budget():
     for budget in (10, 200, 5000):
         ledger = ledger_of(LowerBoundSwitch(gap=0.8, runs=2), budget=budget)
         assert 0 < ledger.corruption[0] <= budget
-
-
-def sample(policy, corruption, figure, horizon=100_000, replications=60):
-    """Means of 2/3 and 1/2 under attack in the first ``corruption`` rounds, or in none."""
-    power = math.log(corruption, horizon) if corruption else 0.5
-    result = simulate(
-        policy,
-        [2 / 3, 1 / 2],
-        LowerBoundSwitch(epsilon=power, epsilon_prime=power + 0.01) if corruption else "none",
-        budget=corruption + 1,
-        horizon=horizon,
-        replications=replications,
-        seed=8,
-        progress=False,
-    )
-    return result.sample(figure)
-
-
-@pytest.mark.parametrize("figure", ["clean_regret", "pseudo_regret"])
-def test_clean_regret_of_ucb1_grows_with_the_corruption(figure):
-    honest, few, many = (sample("ucb1", c, figure) for c in (0, 3000, 12_000))
-    assert honest.mean() < 250
-    assert few.mean() > 2.5 * honest.mean()
-    assert many.mean() > 3.5 * few.mean()
-
-
-@pytest.mark.parametrize("corruption", [3000, 12_000])
-def test_thompson_sampling_has_the_promised_regret_with_constant_probability(corruption):
-    promised = 0.8 * corruption / 6 - 4 * 13 - math.log(100_000)
-    assert 0.1 < (sample("thompson", corruption, "regret") > promised).mean() < 0.6
-    assert (sample("thompson", 0, "regret") > promised).mean() == 0
 
 
 def test_it_must_know_the_policy():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import armrace
 from armrace.adversaries import BlindTwoPhase, TwoPhase
 from armrace.kernels.generics import corrupt, looks, observe
 from armrace.randomness import Purpose, stream_for
@@ -194,31 +193,3 @@ def test_a_part_of_a_change_costs_a_part():
     quarter = TwoPhase(first_strength=0.25)
     setting = SETTING._replace(support=np.array([[0.0, 1.0]] * 3))
     assert quarter.smallest_cost(quarter.start(setting), setting) == 0.25
-
-
-PINNED = [
-    (
-        {"first": "double-impact", "first_low": 0.5, "first_margin": -0.2, "hysteresis": 0.1},
-        [73.0, 95.4],
-    ),
-    (
-        {"first": "spoil", "second": "swap", "split": 0.4, "second_visible": 0.2}
-        | {"decoy": "likeliest"},
-        [32.8, 44.9],
-    ),
-]
-
-
-@pytest.mark.parametrize(("parameters", "regrets"), PINNED)
-def test_what_older_attacks_do_stays_as_it_was(parameters, regrets):
-    # Figures of version 0.2.0, which had no third phase and no parts of a change.
-    result = armrace.simulate(
-        "tsallis-inf",
-        [0.4, 0.6, 0.3],
-        {"name": "two-phase", **parameters},
-        budget=40,
-        horizon=3000,
-        replications=2,
-        seed=9,
-    )
-    assert result.sample("pseudo_regret").tolist() == pytest.approx(regrets, abs=1e-9)

@@ -173,14 +173,6 @@ def test_what_is_no_file_is_not_read(used_machine):
     assert used_machine.run() == LOADED
 
 
-def test_files_for_other_types_are_not_used(used_machine):
-    one, two = used_machine.files()
-    contents = one.read_bytes(), two.read_bytes()
-    one.write_bytes(contents[1])
-    two.write_bytes(contents[0])
-    assert used_machine.run() == COMPILED
-
-
 def test_a_full_disk_costs_the_cache_only(machine):
     found, words = machine.run("full-disk")
     assert found == "3 3.5 0 False"
@@ -206,16 +198,6 @@ def test_a_container_without_a_place_to_write_uses_a_temporary_folder(machine, c
     assert "\n" not in words
     assert substitute.stat().st_mode & 0o777 == 0o700
     assert machine.run(**nowhere) == LOADED
-
-
-def test_a_temporary_folder_that_others_can_write_is_not_trusted(machine):
-    nowhere = {"NUMBA_CACHE_DIR": "/proc/none"}
-    machine.run(**nowhere)
-    (substitute,) = machine.temporary.iterdir()
-    substitute.chmod(0o777)
-    found, words = machine.run(**nowhere)
-    assert found.startswith("3 3.5 0")
-    assert "every process compiles again" in words
 
 
 def test_a_cache_that_others_can_write_is_not_trusted(used_machine):
@@ -249,16 +231,6 @@ def test_what_another_user_owns_is_compiled_again(used_machine, given_away):
     assert used_machine.run()[0] == COMPILED[0]
 
 
-def test_code_in_a_folder_that_became_read_only_is_still_used(used_machine):
-    for file in used_machine.files():
-        file.chmod(0o444)
-    used_machine.cache.chmod(0o555)
-    try:
-        assert used_machine.run() == LOADED
-    finally:
-        used_machine.cache.chmod(0o755)
-
-
 def test_what_is_not_used_for_long_is_removed(used_machine):
     old = used_machine.cache / "other.fingerprint-0.nbc"
     old.write_bytes(b"old")
@@ -269,14 +241,6 @@ def test_what_is_not_used_for_long_is_removed(used_machine):
     used_machine.run()
     assert not old.exists()
     assert len(used_machine.files()) == 2
-
-
-def test_without_the_compiler_armrace_says_that_it_compiles(machine):
-    found, words = machine.start(NUMBA_DISABLE_JIT="1")
-    assert found == COMPILED[0]
-    assert words == (
-        "armrace: NUMBA_DISABLE_JIT is ignored, since armrace runs as machine code only."
-    )
 
 
 def test_a_command_survives_a_damaged_cache(machine):

@@ -58,23 +58,6 @@ def test_to_choose_leaves_no_trace_but_in_the_stream(policy):
     assert len(learner.log) == events
 
 
-def test_batches_of_any_size_are_the_same_as_one_by_one():
-    one, many = (Learner("tsallis-inf", ARMS, HORIZON, seed=4) for _ in range(2))
-    luck = np.random.default_rng(1)
-    for size in (1, 0, 7, 1500, 40):
-        batch = many.decide_many(size)
-        decisions = [one.decide() for _ in range(size)]
-        assert list(batch) == decisions
-        assert batch.arms == [decision.arm for decision in decisions]
-        assert batch.numbers.tolist() == [decision.number for decision in decisions]
-        rewards = luck.random(size)
-        many.learn_many(batch, rewards)
-        for decision, reward in zip(decisions, rewards, strict=True):
-            one.learn(decision, reward)
-    assert one.snapshot() == many.snapshot()
-    assert list(one.log) == list(many.log)
-
-
 def test_a_batch_stops_at_the_reward_that_cannot_be_taken():
     learner = Learner("multi-layer-race", ARMS, HORIZON)
     batch = learner.decide_many(5)
@@ -265,18 +248,3 @@ def test_only_posteriors_read_the_memo_of_a_ticket_made_elsewhere(name):
 
     reads = name in ("thompson", "thompson-cf", "leaf-thompson")
     assert equal_states(learned(0.0), learned(0.7)) != reads
-
-
-def test_skipping_once_is_skipping_each_time():
-    original = Learner("tsallis-inf", 3, horizon=1000, seed=2)
-    original.decide_many(50)
-    each, once = (Learner("tsallis-inf", 3, horizon=1000, seed=2) for _ in range(2))
-    for event in original.log:
-        each.apply(event)
-        made = once.apply(Assigned(event.number, event.ticket))
-        assert made.number == event.number
-    assert once.taken == 0
-    once.skip_to(original.taken)
-    once.skip_to(3)  # never back
-    assert each.taken == once.taken == original.taken
-    assert each.decide() == once.decide() == original.decide()

@@ -10,7 +10,7 @@ import pytest
 
 from armrace.errors import DamagedFile, ForeignTicket, InvalidParameter, UnknownName
 from armrace.kernels.states import equal_states
-from armrace.learner import Assigned, Decision, Learner, Snapshot, Ticket
+from armrace.learner import Assigned, Decision, Learner, Ticket
 from armrace.policies import MultiLayerRace, Ucb1
 
 ARMS = ["red", "green", "blue"]
@@ -46,18 +46,6 @@ def test_other_policies_keep_counting_a_dropped_decision():
     views = learner.inspect()
     assert (sum(view.assigned for view in views), sum(view.pulls for view in views)) == (10, 9)
     assert sum(view.upper < bound for view, bound in zip(views, bounds, strict=True)) == 1
-
-
-def test_order_of_rewards_does_not_matter_for_what_a_race_knows():
-    one = Learner("multi-layer-race", arms=ARMS, horizon=1000, seed=1)
-    other = Learner("multi-layer-race", arms=ARMS, horizon=1000, seed=1)
-    decisions = [one.decide() for _ in range(30)]
-    assert decisions == [other.decide() for _ in range(30)]
-    for decision in decisions:
-        one.learn(decision, decision.number % 2)
-    for decision in reversed(decisions):
-        other.learn(decision, decision.number % 2)
-    assert one.inspect() == other.inspect()
 
 
 def test_a_decision_takes_one_reward(learner):
@@ -145,13 +133,6 @@ def test_a_snapshot_is_plain_data(learner):
     assert plain["arms"] == ARMS
     assert plain["format"] == 3
     assert Learner.restore(plain).snapshot() == learner.snapshot()
-
-
-def test_a_snapshot_does_not_change_when_the_learner_goes_on(learner):
-    snapshot = learner.snapshot()
-    json_before = snapshot.to_json()
-    learner.learn(learner.decide(), 1.0)
-    assert snapshot.to_json() == json_before
 
 
 def test_a_snapshot_does_not_grow_with_settled_decisions(learner):
@@ -243,11 +224,6 @@ def test_the_distribution_can_be_asked_for(learner):
     assert sum(weights.values()) == pytest.approx(1)
     share = Learner("multi-layer-race", 3, 1000)._state.share
     assert weights["green"] == share[decision.ticket.layer]
-
-
-def test_a_sealed_snapshot_reads_back_as_itself(learner):
-    snapshot = learner.snapshot()
-    assert Snapshot.read(snapshot.to_bytes()) == snapshot == Snapshot.read(snapshot)
 
 
 def test_many_threads_lose_and_repeat_nothing(learner):
@@ -348,12 +324,3 @@ def test_shares_that_add_to_more_than_one_are_not_held_against_a_decision():
     assert decision.probability == np.nextafter(1.0, 2.0)
     learner.learn(decision, 1.0)
     assert learner.pending == 0
-
-
-def test_a_still_learner_is_saved_as_it_was():
-    learner = Learner("ucb1", 2, 100, log=False)
-    learner.decide()
-    still = learner.still()
-    learner.learn(learner.decide(), 1.0)
-    restored = Learner.restore(still.snapshot())
-    assert (restored.decisions, restored.rewards) == (1, 0)

@@ -87,11 +87,6 @@ def test_recommendation_names_a_survivor_with_its_evidence(found: Plan) -> None:
     assert not re.search(r"None|nan|inf\b", words.replace("tsallis-inf", ""))
 
 
-def test_figures_do_not_depend_on_the_number_of_workers(found: Plan) -> None:
-    again = plan(**ASKED, progress=False, workers=2)
-    assert again.to_builtins() == found.to_builtins()
-
-
 def test_question_in_the_builtins_asks_the_same_again(found: Plan) -> None:
     data = msgspec.json.decode(msgspec.json.encode(found.to_builtins()))
     assert make_question(**data["question"]) == found.question
@@ -145,18 +140,6 @@ def test_what_is_recommended(changes: dict[str, Any], words: list[str]) -> None:
         assert found.table["survives"].null_count() == 2
     if changes.get("attacks") == ["oracle"]:  # which looks at a distribution that is costly
         assert "oracle" in found.cells["attack"].to_list()
-
-
-def test_a_policy_that_was_lost_stays_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lucky_at_forty(result: Any, good: Any) -> dict[str, Any]:
-        row = original(result, good)
-        return {**row, "right": 0 if row["budget"] == 10 else row["runs"]}
-
-    original = module.read_run
-    monkeypatch.setattr(module, "read_run", lucky_at_forty)
-    found = plan(**{**SMALL, "policies": ["ucb1"]})
-    assert set(found.cells["budget"]) == {0.0, 10.0, 40.0}
-    assert found.table.select("survives", "lost_at").row(0) == (0.0, 10.0)
 
 
 def test_an_interruption_leaves_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,19 +8,10 @@ import pytest
 from armrace.kernels.generics import decide, learn
 from armrace.policies.barbar import Barbar
 from armrace.policies.barbat import Barbat
-from armrace.policies.common.epochs import epoch_mean
 from armrace.randomness import Purpose, stream_for
-from playing import is_sound, make_table, play, play_textbook, probabilities
+from playing import make_table, play, play_textbook, probabilities
 
 SMALL = Barbar(scale=1 / 1024)
-
-
-def test_the_published_constant_makes_the_first_epoch_longer_than_a_thousand_rounds():
-    state = Barbar(delta=0.1).start(arms=2, horizon=1000)
-    assert state.least_plays == pytest.approx(7551.3, abs=0.05)
-    assert state.epochs.length[0] > 1000
-    _, state = play(Barbar(delta=0.1), make_table(1000, (0.9, 0.1)))
-    assert probabilities(state, 2).tolist() == [0.5, 0.5]
 
 
 def finished(means, policy=SMALL, horizon=1000):
@@ -99,25 +90,3 @@ def test_rewards_of_an_earlier_epoch_do_not_enter_a_later_one(policy):
     assert state.counts.pulls.sum() == 1
     learn(state, last, 1.0)
     assert state.epochs.sums[last.arm] == 1
-
-
-def test_missing_rewards_do_not_pass_for_zeros():
-    """With every other reward missing, ones still look like ones; five standard errors."""
-    state = Barbar(scale=1 / 16).start(arms=2, horizon=1000)
-    stream = stream_for(0, Purpose.LEARNER, 0)
-    for number in range(int(state.epochs.length[0])):
-        ticket = decide(state, stream)
-        if number % 2:
-            learn(state, ticket, 1.0)
-    margin = 5 / math.sqrt(state.epochs.seen[0])
-    assert [epoch_mean(state.epochs, arm) for arm in (0, 1)] == pytest.approx([1, 1], abs=margin)
-
-
-@pytest.mark.parametrize("policy", [SMALL, Barbat(scale=1 / 1024)], ids=str)
-def test_epochs_without_any_reward_leave_it_sound(policy):
-    state = policy.start(arms=3, horizon=10_000)
-    stream = stream_for(0, Purpose.LEARNER, 0)
-    for _ in range(1000):
-        decide(state, stream)
-    assert state.epochs.number[0] > 2
-    assert is_sound(state, 3)

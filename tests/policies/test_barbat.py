@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from armrace.policies.barbat import Barbat, log_term
-from playing import MEANS, final_state, make_table, play, play_textbook, probabilities
+from playing import make_table, play, play_textbook, probabilities
 
 
 def zeta(epoch, arms):
@@ -72,14 +72,3 @@ def test_plays_as_printed(scale, rounds):
     assert state.epochs.planned == pytest.approx(textbook.plan, rel=1e-9)
     assert state.epochs.gaps == pytest.approx(textbook.gaps, rel=1e-9)
     assert (scale < 0.01) or len(set(textbook.gaps)) > 1
-
-
-@pytest.mark.parametrize("horizon", [1, 1000, 30_000, 500_000])
-def test_only_the_leader_gets_more_than_its_share(horizon):
-    state = final_state(Barbat(scale=1 / 32), MEANS, horizon)
-    weights = probabilities(state, 4)
-    assert weights.sum() == pytest.approx(1, abs=1e-12)
-    assert np.sort(weights)[-2] <= 0.25
-    if horizon == 500_000:
-        assert weights.argmax() == np.argmax(MEANS)
-        assert weights.max() > 0.5

@@ -217,21 +217,3 @@ def test_exp3p_is_tuned_for_the_rounds_it_can_expect():
     state = switched()
     rounds = 10 ** (5 - 5 * 0.3)
     assert state.top.fallback.rates[2] == pytest.approx(1.05 * math.sqrt(3 * math.log(3) / rounds))
-
-
-def test_the_ledger_counts_corruption_of_sapo_as_that_of_the_last_layer():
-    parts = run(BestOfAllWorlds(), (0.9, 0.1), 20_000, adversary="zero-best", budget=10_000)
-    seen = parts.ledger.layer_corruption
-    assert seen.size == BestOfAllWorlds().layer_count(2, 20_000)
-    assert (seen > 0).all()
-    assert seen[-1] < seen[0]
-
-
-def test_inspection_has_a_view_for_every_layer_and_arm():
-    policy = BestOfAllWorlds(alpha=0.3, scale=0.01)
-    state = eliminated_by_sapo()
-    views = policy.inspect(state)
-    layers = policy.layer_count(3, 10**5)
-    assert [(v.layer, v.arm) for v in views] == [(m, a) for m in range(layers) for a in range(3)]
-    assert [view.active for view in views[-3:]] == [True, False, True]
-    assert {view.eliminated_by for view in views if view.arm == 1} == {layers - 1}

@@ -18,13 +18,6 @@ def test_variation_as_computed_by_hand():
     assert state.learning_rate[0] == 1 / 162
 
 
-def test_a_certain_arm_adds_no_variation():
-    state = Broad().start(arms=3, horizon=100)
-    state.weights[:] = 0.0, 1.0, 0.0
-    learn(state, Ticket(1, 0, 1.0, 0), 0.0)
-    assert state.variation[0] == 0
-
-
 class Textbook:
     """Regularised leader: 1/w = rate * (loss - x), x by bisection."""
 

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from armrace.errors import InvalidParameter
-from armrace.policies.crucb import CrUcb, bonus_scale, held_count, trimmed_count
+from armrace.policies.crucb import CrUcb, bonus_scale
 from playing import learned, make_table, play, play_indices
 
 ESTIMATORS = ("trimmed", "shorth", "median")
@@ -60,12 +59,6 @@ def test_shorth_as_computed_by_hand():
     assert learned(policy, [0.0, 0.25, 0.5, 0.75, 1.0]).estimates[0] == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize(("alpha", "size", "trimmed"), [(0.07, 100, 7), (0.1, 30, 3), (0.1, 31, 4)])
-def test_whole_fractions_are_not_rounded_up(alpha, size, trimmed):
-    assert trimmed_count(alpha, size) == trimmed
-    assert held_count(alpha, size) == size - trimmed
-
-
 def test_without_trimming_it_is_the_mean_with_the_bonus_of_a_deviation_of_one_half():
     rewards = np.random.default_rng(0).random(50)
     assert learned(CrUcb(alpha=0), rewards).estimates[0] == pytest.approx(rewards.mean())
@@ -86,15 +79,3 @@ def test_plays_as_printed_on_bernoulli_arms(estimator):
     table = make_table(600)
     arms, _ = play(CrUcb(estimator=estimator), table)
     assert arms == textbook_arms(table, 0.1, estimator)
-
-
-def test_corrupted_rewards_within_the_fraction_move_it_little():
-    honest = np.random.default_rng(1).uniform(0.4, 0.6, size=90)
-    for estimator in ESTIMATORS:
-        state = learned(CrUcb(alpha=0.1, estimator=estimator), [*honest, *[0.0] * 10])
-        assert abs(state.estimates[0] - 0.5) < 0.03
-
-
-def test_refuses_a_horizon_that_no_memory_holds():
-    with pytest.raises(InvalidParameter, match="crucb keeps all rewards"):
-        CrUcb().start(arms=2, horizon=10**12)

@@ -115,21 +115,6 @@ def test_estimates_of_losses_are_unbiased(leaves: int) -> None:
     assert mean == pytest.approx(choices @ (1 - rewards), abs=1e-9)
 
 
-def test_late_and_reordered_rewards_give_the_same_losses() -> None:
-    shape, policy = ContextShape(2, 2), ExpertBarrier()
-    contexts = [Context(np.array([0.6, 0.8]), 0), Context(np.array([1.0, 0.0]), 1)]
-    losses = []
-    for order in ((0, 1), (1, 0)):
-        state = policy.start(2, 100, shape)
-        tickets = [
-            assign(state, Ticket(arm, probability=0.5), each) for arm, each in enumerate(contexts)
-        ]
-        for place in order:
-            learn(state, tickets[place], float(place), contexts[place])
-        losses.append(state.mixture.losses)
-    assert losses[0] == pytest.approx(losses[1], abs=1e-12)
-
-
 def test_one_leaf_is_the_recommended_policy_to_the_bit() -> None:
     plain, leaf = OptimisticLogBarrier().start(3, 1000), LeafBarrier().start(3, 1000)
     weights, others = np.empty(3), np.empty(3)

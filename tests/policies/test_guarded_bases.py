@@ -6,8 +6,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import pytest
 
-from armrace.cli.main import run
-from armrace.errors import InvalidParameter, UnknownName
+from armrace.errors import InvalidParameter
 from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import SAME_ARM, Eligible, Ticket, assign, choose, make_ticket
 from armrace.kernels.streams import Stream
@@ -29,15 +28,6 @@ def test_a_base_is_given_by_name_by_data_or_as_itself():
 def test_a_base_says_whether_tickets_are_exact():
     assert Guarded(base="ucb1").exact_tickets
     assert not Guarded(base="thompson").exact_tickets
-
-
-def test_a_base_can_be_given_on_the_command_line(tmp_path):
-    path = tmp_path / "figures.json"
-    words = ["simulate", "guarded", "--means", "0.9,0.1", "--horizon", "200", "--replications", "1"]
-    words += ["--set", 'base={"name": "tsallis-inf", "estimator": "iw"}', "--set", "share=1"]
-    assert run([*words, "--json", str(path)]) == 0
-    policy = json.loads(path.read_text())["spec"]["policy"]
-    assert policy["base"] == {"name": "tsallis-inf", "estimator": "iw"}
 
 
 @pytest.mark.parametrize("base", ["sharp-race", "best-of-all-worlds", "guarded"])
@@ -69,18 +59,6 @@ def test_a_base_whose_choices_cannot_be_restricted_is_refused():
         InvalidParameter, match=r"^base must be a policy whose choices can be restr"
     ):
         Guarded(base=Unrestricted())
-
-
-class Layered(Thompson, frozen=True, tag="layered"):
-    """Says that it has two layers."""
-
-    def layer_count(self, arms, horizon):
-        return 2
-
-
-def test_a_base_with_layers_is_refused():
-    with pytest.raises(InvalidParameter, match=r"^base must be a policy with a single layer; got"):
-        Guarded(base=Layered()).start(2, 100)
 
 
 INNER = {"layer": (1, 1.0, SAME_ARM), "probability": (0, 0.5, SAME_ARM), "arm": (0, 1.0, 0)}
@@ -116,13 +94,6 @@ def test_a_composed_base_is_refused(used):
         InvalidParameter, match=r"^base must not be composed of other policies; got"
     ):
         Guarded(base=Composed(used=used)).start(2, 100)
-
-
-def test_an_unknown_base_is_refused():
-    with pytest.raises(UnknownName, match="there is no policy named 'tompson'"):
-        Guarded(base="tompson")
-    with pytest.raises(InvalidParameter, match=r"^base must be a policy, its name, or its param"):
-        Guarded(base=3)
 
 
 class DrawsLate(Ucb1, frozen=True, tag="draws-late"):

@@ -27,12 +27,6 @@ def test_plays_as_printed(c):
     assert play(KlUcb(c=c), table)[0] == textbook_arms(table, c)
 
 
-@pytest.mark.parametrize("means", [(0.5,) * 4, (0.9, 0.9, 0.1), (1.0, 0.0, 1.0), (0.0, 0.0)])
-def test_plays_as_printed_where_arms_are_alike(means):
-    table = make_table(700, means)
-    assert play(KlUcb(), table)[0] == textbook_arms(table, 0)
-
-
 def test_plays_as_printed_on_rewards_between_0_and_1():
     table = np.random.default_rng(4).random((1000, 3)) ** [1.0, 0.8, 1.3]
     assert play(KlUcb(), table)[0] == textbook_arms(table, 0)

@@ -1,11 +1,8 @@
 """LB-INF against values computed by hand and its textbook form."""
 
-import math
-
 import pytest
 
 from armrace.policies.lb_inf import LbInf
-from armrace.simulation import simulate
 from armrace.verification.leader_guarantees import PrescribedLbInf
 from playing import make_table, play, play_textbook, three_rounds
 
@@ -28,17 +25,3 @@ def test_plays_as_printed(rate):
     assert arms == play_textbook(textbook, table)
     assert state.estimates.losses == pytest.approx(textbook.estimated, rel=1e-8)
     assert state.scales == pytest.approx(textbook.scales, rel=1e-8)
-
-
-@pytest.mark.parametrize(("rate", "factor"), [(0.25, 36), (0.0, 9)])
-def test_mean_regret_is_below_its_bound_without_corruption(rate, factor):
-    """The bound is on the expectation; the mean of 20 runs is 10 standard errors below it."""
-    horizon = 20_000
-    result = simulate(
-        LbInf(prediction_rate=rate), [0.6, 0.4, 0.4, 0.4], horizon=horizon, replications=20
-    )
-    logarithm, inverse = math.log(horizon), 3 / 0.2
-    bound = factor * inverse * logarithm + 12 * logarithm
-    bound += math.sqrt(factor) * math.sqrt(inverse * 12 * logarithm * logarithm)
-    figure = result.figure("pseudo_regret")
-    assert 0 < figure.mean < bound - 10 * figure.stderr

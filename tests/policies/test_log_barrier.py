@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from armrace.kernels.generics import Ticket, decide, learn
+from armrace.kernels.generics import Ticket, learn
 from armrace.policies.log_barrier import LogBarrier
-from armrace.randomness import Purpose, stream_for
 from playing import make_table, play, play_textbook, probabilities
 
 
@@ -76,15 +75,3 @@ def test_plays_as_printed():
     arms, state = play(LogBarrier(learning_rate=0.05), table)
     assert arms == play_textbook(textbook, table)
     assert probabilities(state, 4) == pytest.approx(textbook.current, rel=1e-6)
-
-
-def test_the_order_of_late_rewards_does_not_matter():
-    stream = stream_for(0, Purpose.LEARNER, 0)
-    state = LogBarrier(learning_rate=0.1).start(3, 100)
-    tickets = [decide(state, stream) for _ in range(20)]
-    other = LogBarrier(learning_rate=0.1).start(3, 100)
-    for ticket in tickets:
-        learn(state, ticket, 0.25)
-    for ticket in reversed(tickets):
-        learn(other, ticket, 0.25)
-    assert probabilities(state, 3) == pytest.approx(probabilities(other, 3), rel=1e-9)

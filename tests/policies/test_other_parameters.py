@@ -30,12 +30,11 @@ from armrace.policies import (
     Thompson,
     ThompsonCf,
     TsallisInf,
-    Ucb1,
 )
 from armrace.randomness import Purpose, stream_for
 from armrace.testing import check_policy
 from armrace.testing.contract import expect_sound
-from playing import final_state, is_sound, make_table, play
+from playing import final_state, is_sound
 
 CONTRACTS = [
     Barbar(scale=1 / 1024),
@@ -109,58 +108,12 @@ def test_a_million_extreme_rounds_leave_it_sound(policy, reward):
         assert is_sound(state, 3)
 
 
-@pytest.mark.parametrize("policy", [Barbar(), LogBarrier()], ids=str)
-def test_a_horizon_of_one_round(policy):
-    assert is_sound(final_state(policy, [0.5, 0.5], 1), 2)
-
-
 LEADERS = ("lb-inf", "lb-inf-v", "optimistic-log-barrier", TsallisInf(), TsallisInf(estimator="iw"))
 
 
 @pytest.mark.parametrize("policy", LEADERS, ids=str)
 def test_a_thousand_arms(policy):
     assert is_sound(final_state(policy, np.linspace(0, 1, 1000), 5000), 1000)
-
-
-@pytest.mark.parametrize(
-    ("policy", "low", "high"),
-    [
-        *(
-            (RobustUcb(estimator=each), -99, 99)
-            for each in ("median-of-means", "truncated", "catoni")
-        ),
-        *((each, 0, 1) for each in (KlUcb(), KlUcbCf(), KlUcbCf(p00=0.1, p11=0.2))),
-    ],
-    ids=str,
-)
-def test_an_index_policy_shows_its_indices(policy, low, high):
-    _, state = play(policy, make_table(300))
-    assert all(low <= view.upper <= high for view in policy.inspect(state))
-
-
-@pytest.mark.parametrize(
-    "policy",
-    [
-        Ucb1(), KlUcb(), Moss(), RUcb(), RUcb(tuned=True), CrUcb(), CrUcb(estimator="shorth"),
-        CrUcb(estimator="median"),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_indices_go_round_while_rewards_are_outstanding_and_take_late_and_surplus_ones(policy):
-    state = policy.start(arms=3, horizon=300)
-    stream = stream_for(0, Purpose.LEARNER, 0)
-    tickets = [decide(state, stream) for _ in range(9)]
-    assert [ticket.arm for ticket in tickets] == [0, 1, 2] * 3
-    for ticket in reversed(tickets):
-        learn(state, ticket, ticket.arm / 2)
-    assert (state.counts.sums / state.counts.pulls).tolist() == [0.0, 0.5, 1.0]
-    assert decide(state, stream).arm == 2
-    for _ in range(5000):
-        learn(state, decide(state, stream), 0.9)
-    assert is_sound(state, 3)
-    assert state.counts.pulls.sum() == 5009
-    if hasattr(state, "ordered"):
-        assert state.ordered.sizes.sum() < 5009
 
 
 WEIGHING = [

@@ -78,13 +78,6 @@ def test_fast_slow_race_below_one_unit_of_corruption_is_the_slow_layer_alone(cor
     assert weights_of(state).tolist() == [0.0, 1.0]
 
 
-def test_what_the_fast_layer_deletes_stays_in_the_slow_one():
-    state = FastSlowRace(corruption=4).start(arms=2, horizon=1000)
-    feed(state, 0, 0, 1.0, 200)
-    feed(state, 0, 1, 0.0, 200)
-    assert state.active.tolist() == [[True, False], [True, True]]
-
-
 def test_multi_layer_race_has_the_published_layers_and_widths():
     state = MultiLayerRace(delta=0.1).start(arms=2, horizon=1024)
     assert state.share.size == 10
@@ -133,13 +126,6 @@ def test_an_empty_layer_plays_the_best_mean_of_the_next_one_and_learns_nothing()
         learn(state, ticket, 1.0)
     assert np.array_equal(before, state.pulls)
     assert weights[2] >= state.share[0]
-
-
-@pytest.mark.parametrize(
-    ("horizon", "layers"), [(1, 1), (2, 1), (3, 2), (1024, 10), (1025, 11), (10**6, 20)]
-)
-def test_there_are_as_many_layers_as_the_binary_logarithm_of_the_horizon(horizon, layers):
-    assert MultiLayerRace().layer_count(arms=2, horizon=horizon) == layers
 
 
 def test_base_and_layers_are_options():
@@ -192,25 +178,6 @@ def test_compiled_races_play_as_the_algorithm_is_printed(policy, share, widths):
         assert np.flatnonzero(state.active[layer]).tolist() == printed.active(layer)
     assert weights_of(state) == pytest.approx(printed.weights())
     assert not state.active.all(), "the case is idle if nothing is ever deleted"
-
-
-def test_late_rewards_do_not_disturb_whose_turn_it_is():
-    state = ActiveArmElimination().start(arms=3, horizon=1000)
-    stream = stream_for(0, Purpose.LEARNER, 0)
-    assert [decide(state, stream).arm for _ in range(7)] == [0, 1, 2, 0, 1, 2, 0]
-    assert state.pulls.sum() == 0
-    assert state.assigned.tolist() == [[3, 2, 2]]
-
-
-def test_a_reward_for_an_arm_deleted_meanwhile_is_counted_but_brings_nobody_back():
-    state = ActiveArmElimination(delta=0.1).start(arms=2, horizon=1000)
-    feed(state, 0, 0, 1.0, 50)
-    feed(state, 0, 1, 0.0, 50)
-    assert state.active.tolist() == [[True, False]]
-    pulls = state.pulls[0, 1]
-    feed(state, 0, 1, 1.0, 500)
-    assert state.pulls[0, 1] == pulls + 500
-    assert state.active.tolist() == [[True, False]]
 
 
 def test_inspection_says_when_and_by_which_layer_an_arm_was_deleted():

@@ -5,11 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from armrace.kernels.generics import decide, learn
 from armrace.policies.indices.histories import number_at
 from armrace.policies.robust_ucb import RobustUcb, catoni_scale, influence, robust_mean
-from armrace.randomness import Purpose, stream_for
-from playing import is_sound, learned, make_table, play, play_indices
+from playing import learned, make_table, play, play_indices
 
 ESTIMATORS = ("median-of-means", "truncated", "catoni")
 V, U = 0.25, 1.0
@@ -49,14 +47,6 @@ def catoni(x, t):
 TEXTBOOK = {"median-of-means": median_of_means, "truncated": truncated, "catoni": catoni}
 
 
-@pytest.mark.parametrize("constant", [0.0, 0.3, 1.0])
-def test_constant_rewards_are_their_own_estimate(constant):
-    state = learned(RobustUcb(estimator="median-of-means"), [constant] * 200)
-    assert robust_mean(state, 0, math.log(50)) == pytest.approx(constant)
-    state = learned(RobustUcb(estimator="catoni"), [constant] * 200)
-    assert robust_mean(state, 0, math.log(50)) == pytest.approx(constant, abs=1e-14)
-
-
 def test_catoni_of_symmetric_rewards_is_their_centre():
     assert (
         robust_mean(learned(RobustUcb(estimator="catoni"), [0.0, 1.0] * 50), 0, math.log(50)) == 0.5
@@ -94,17 +84,3 @@ def test_catoni_estimates_stay_exact_from_afar():
         kept = [number_at(state.rewards, arm, place) for place in range(state.kept[arm])]
         expected = catoni(kept, 3001) - 2 * math.sqrt(V * 2 * logarithm / len(kept))
         assert robust_mean(state, arm, logarithm) == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_late_and_surplus_feedback(estimator):
-    state = RobustUcb(estimator=estimator).start(arms=3, horizon=300)
-    stream = stream_for(0, Purpose.LEARNER, 0)
-    tickets = [decide(state, stream) for _ in range(60)]
-    assert {ticket.arm for ticket in tickets} == ({0, 1} if estimator == "catoni" else {0, 1, 2})
-    for ticket in reversed(tickets):
-        learn(state, ticket, ticket.arm / 2)
-    for _ in range(4000):
-        learn(state, decide(state, stream), 0.9)
-    assert is_sound(state, 3)
-    assert state.counts.pulls.sum() == 4060

@@ -84,19 +84,3 @@ def test_an_estimate_out_of_bounds_switches_and_late_rewards_of_before_teach_not
     learn(state, ticket, 1.0)
     assert state.fallback.gains[ticket.arm] - before[ticket.arm] == pytest.approx(2.0)
     assert all(view.active for view in policy.inspect(state))
-
-
-def test_after_the_switch_exp3p_is_tuned_for_the_rounds_that_remain():
-    state = Sao().start(arms=2, horizon=1000)
-    learn(state, Ticket(0, 0, 1e-9), 1.0)
-    log_term = state.constants[0]
-    assert state.fallback.rates[0] == pytest.approx(math.sqrt(log_term / (999 * 2)))
-
-
-def test_inspection_shows_who_was_set_aside():
-    policy = Sao(delta=0.1)
-    state = run(policy, {"name": "deterministic", "rewards": (1.0, 0.0)}, 12_000).policy
-    kept, gone = policy.inspect(state)
-    assert (kept.active, kept.eliminated_at) == (True, None)
-    assert (gone.active, gone.eliminated_by) == (False, 0)
-    assert 9000 < gone.eliminated_at < 12_000

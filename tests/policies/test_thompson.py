@@ -86,19 +86,6 @@ def test_a_reward_counts_as_a_success_as_often_as_it_says():
     assert abs(share - 0.3) < 6 * math.sqrt(0.3 * 0.7 / 10_000)
 
 
-def test_late_feedback_is_the_same_as_early():
-    table = make_table(100)
-    state, late = Thompson().start(4, 100), Thompson().start(4, 100)
-    stream = stream_for(0, Purpose.LEARNER, 0)
-    tickets = [decide(state, stream) for _ in table]
-    for ticket, row in zip(tickets, table, strict=True):
-        learn(state, ticket, row[ticket.arm])
-    for ticket, row in reversed(list(zip(tickets, table, strict=True))):
-        learn(late, ticket, row[ticket.arm])
-    assert state.successes.tolist() == late.successes.tolist()
-    assert state.failures.tolist() == late.failures.tolist()
-
-
 @pytest.mark.parametrize("arms", [2, 60, 200])
 def test_weights_sum_to_1_for_many_arms(arms):
     counts = np.random.default_rng(arms).integers(0, 10**6, size=(2, arms))

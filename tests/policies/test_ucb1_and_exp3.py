@@ -10,7 +10,6 @@ from armrace.learner import Learner
 from armrace.policies import Exp3, Ucb1
 from armrace.policies.ucb1 import bonus_scale, upper_bound
 from armrace.randomness import Purpose, stream_for
-from armrace.simulation import simulate
 from playing import SEED, final_state, make_table, probabilities
 from textbook import exp3_weights, ucb1_index
 
@@ -59,15 +58,6 @@ def test_ucb1_looks_at_all_arms_again_when_one_of_them_has_a_late_reward():
             learner.learn(early, float(coins.random() < (0.5, 0.45, 0.2)[early.ticket.arm]))
         if len(late) > 20:
             learner.learn(late.pop(0), 0.0)
-
-
-def test_mean_regret_of_ucb1_is_below_its_bound():
-    """Auer et al.'s bound is on the expectation; 20 standard errors below it."""
-    means = np.array([0.6, 0.4, 0.3])
-    gaps = means.max() - means[1:]
-    bound = float((8 * math.log(10_000) / gaps).sum() + (1 + math.pi**2 / 3) * gaps.sum())
-    figure = simulate("ucb1", means, horizon=10_000, replications=50).figure("pseudo_regret")
-    assert 0 < figure.mean < bound - 20 * figure.stderr
 
 
 def test_exp3_learning_rate_by_default():

@@ -1,7 +1,6 @@
 """What the ledger promises for whatever rewards, policies, attacks and budgets."""
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -149,28 +148,6 @@ def test_where_the_run_is_read_does_not_change_it(chaos, data):
     play_out(other._replace(record=record))
     for name in ("pulls", "clean_totals", "shifts", "arm_corruption", "corruption"):
         assert np.array_equal(getattr(other.ledger, name), getattr(usual.ledger, name)), name
-
-
-DETERMINISTIC = st.one_of(st.just(Ucb1()), st.builds(ActiveArmElimination))
-
-
-@given(data=st.data())
-@same_every_time
-def test_a_deterministic_learner_plays_the_arm_that_the_attack_was_shown(chaos, data):
-    attack = played(data.draw(experiments(policies=DETERMINISTIC, attack=chaos))).adversary
-    called = ~np.isnan(attack.lefts)
-    assert np.array_equal(attack.weights[called].argmax(axis=1), attack.arms[called])
-
-
-def test_the_arm_of_a_random_learner_does_not_follow_from_what_the_attack_was_shown(chaos):
-    # EXP3 that learns nothing draws its two arms evenly; a record of whether the arm was the
-    # likelier one is a coin. 5 standard deviations: error probability 6e-7.
-    parts = run(
-        Exp3(learning_rate=1e-9), [0.5, 0.5], 4000, 9, adversary=chaos(illegal=0.0), budget=1e6
-    )
-    first = (parts.adversary.arms == 0).sum()
-    assert parts.adversary.weights[:, 0] == pytest.approx(0.5, abs=1e-3)
-    assert abs(first - 2000) < 5 * np.sqrt(1000)
 
 
 def test_layers_are_nested_also_when_some_arms_are_deleted_by_some_layers(chaos):

@@ -49,10 +49,6 @@ def test_the_command_names_the_policy_with_its_parameters(policy):
     assert again.to_builtins() == POLICIES.make(policy).to_builtins()
 
 
-def test_defaults_are_left_out():
-    assert "--set" not in words_of("guarded", [0.4, 0.6])
-
-
 @pytest.mark.parametrize("environment", [GRADES, RECORD])
 def test_the_command_names_the_environment_with_its_parameters(environment):
     words = words_of("ucb1", environment)

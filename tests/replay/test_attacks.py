@@ -7,10 +7,6 @@ import pytest
 import armrace
 from armrace.adversaries import ADVERSARIES
 from armrace.errors import ArmraceError, InvalidParameter, UnknownName
-from armrace.kernels.dispatch import implementations
-from armrace.kernels.fingerprints import fingerprint
-from armrace.kernels.replay import make_replayer
-from armrace.policies import Ucb1
 from replay_reference import make_log
 
 COLUMNS = {"arm": "arm", "reward": "reward"}
@@ -73,23 +69,6 @@ def test_a_source_that_is_retracted() -> None:
     honest = log.filter(pl.col("network") == "good")["reward"].mean()
     assert cleared.logged_mean == pytest.approx(honest)
     assert deceived.logged_mean == pytest.approx(log["reward"].mean())
-
-
-def test_a_retracted_log_is_the_log_without_the_rows() -> None:
-    log = forged_log()
-    cleared = replayed(log, source="network", retract="bad net").policies[1]
-    kept = replayed(log.filter(pl.col("network") != "bad net"), source="network").policies[0]
-    assert cleared.estimates == kept.estimates
-    assert cleared.curve == kept.curve
-
-
-def test_rows_are_compiled_for_once_wherever_they_come_from() -> None:
-    """Columns as they are read, propensities that are made, and rows that a retraction leaves."""
-    weighted = forged_log().with_columns(propensity=0.5)
-    replayed(weighted, source="network", retract="bad net", propensity="propensity")
-    replayed(forged_log().head(50))
-    loop = make_replayer(fingerprint(implementations(Ucb1().start(2, 10))))
-    assert len(loop.nopython_signatures) == 1
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -220,12 +219,6 @@ def test_values_of_unexpected_types() -> None:
         open_log(5, arm="ad", reward="click")
 
 
-def test_an_identifier_is_no_arm() -> None:
-    frame = pl.DataFrame({"ad": np.arange(20_000), "click": np.zeros(20_000)})
-    with pytest.raises(InvalidParameter, match="at most 10,000 different arms"):
-        open_log(frame, arm="ad", reward="click")
-
-
 def test_columns_come_from_toml_and_options_have_precedence(tmp_path: Path) -> None:
     mapping = write(tmp_path, '[columns]\narm = "ad"\nreward = "p"\n', "columns.toml")
     assert read_columns(mapping) == {"arm": "ad", "reward": "p"}
@@ -252,14 +245,6 @@ def test_times_of_all_forms(tmp_path: Path) -> None:
     text = "t,ad,click\n" + "".join(f"{form},{n % 2},1\n" for n, form in enumerate(forms))
     log = open_log(write(tmp_path, text), arm="ad", reward="click", time="t")
     assert (log.rows, log.first_time, log.last_time) == (7, 1_700_000_000_000, 1_700_000_000_000)
-
-
-@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
-def test_whole_numbers_of_any_unit_give_the_same_times(unit: str) -> None:
-    moments = pl.Series([datetime(1979, 1, 1), datetime(2026, 5, 4, 3, 2, 1, 987_000)])
-    frame = pl.DataFrame({"t": moments.dt.epoch(unit), "ad": ["a", "b"], "click": [0, 1]})
-    log = open_log(frame, arm="ad", reward="click", time="t")
-    assert [log.first_time, log.last_time] == moments.dt.epoch("ms").to_list()
 
 
 def test_times_that_no_calendar_has_cannot_be_read() -> None:
@@ -309,15 +294,6 @@ def test_data_frames_of_pandas_are_read():
     assert (log.days, log.report.left_out) == (2.0, 2)
     with pytest.raises(UnknownName, match="no column 'click' for the reward"):
         open_log(frame, arm="arm", reward="click")
-
-
-def test_whatever_exports_arrow_is_read():
-    class Table:
-        def __arrow_c_stream__(self, requested_schema=None):
-            frame = pl.DataFrame({"arm": ["a", "b"], "reward": [1, 0]})
-            return frame.__arrow_c_stream__(requested_schema)
-
-    assert open_log(Table(), arm="arm", reward="reward").arms == ["a", "b"]
 
 
 def test_rows_with_surplus_fields_are_left_out_and_named(tmp_path):

@@ -6,19 +6,15 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-import numpy as np
 import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
 import armrace
-from armrace.environments import Bernoulli, Environment
 from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
-from armrace.kernels.laws import Law
-from armrace.limits import Limits
 from armrace.red_team.target import EFFORTS
 from armrace.reports.arena import arena_plots, render_arena
 from armrace.reports.checks import (
@@ -35,28 +31,6 @@ from armrace.simulation import Comparison
 from armrace.simulation.storage import load_comparison
 from reports.conftest import GRID, TINY, Results
 from reports.test_page import outline
-
-
-class Seesaw(Environment, frozen=True, tag="seesaw"):
-    """An environment that no catalogue knows."""
-
-    tilt: Annotated[float, Limits("how much better the last arm is", 0, 0.5)] = 0.3
-
-    @property
-    def arms(self) -> int:
-        return 3
-
-    def law(self) -> Law:
-        return self._inner().law()
-
-    def mean_rewards(self, horizon: int) -> np.ndarray:
-        return self._inner().mean_rewards(horizon)
-
-    def support(self) -> object:
-        return self._inner().support()
-
-    def _inner(self) -> Bernoulli:
-        return Bernoulli(means=(0.5, 0.5, 0.5 + self.tilt))
 
 
 @pytest.fixture(scope="module")
@@ -87,12 +61,6 @@ def test_pages_and_plots_replace_no_file_unless_told_to(
     assert file.read_text() == "precious"
     getattr(comparison.results["ucb1"], method)(file, overwrite=True)
     assert kind in file.read_text()
-
-
-def test_a_single_result_has_a_report(comparison: Comparison, tmp_path: Path) -> None:
-    text = comparison.results["ucb1"].report(tmp_path / "page.html").read_text()
-    outline(text)
-    assert "<h1>ucb1 under zero-best-when-likely</h1>" in text
 
 
 @pytest.fixture(scope="module")
@@ -158,13 +126,6 @@ def test_without_matplotlib_pages_are_written_and_figures_are_refused(
     for refused in (comparison.figures, comparison.plot):
         with pytest.raises(InvalidParameter, match=r"pip install 'armrace\[plots\]'"):
             refused(tmp_path / "figures.svg")
-
-
-def test_notebooks_show_the_table_and_the_curves(comparison: Comparison) -> None:
-    for shown in (comparison._repr_html_(), comparison.results["ucb1"]._repr_html_()):
-        outline(shown)
-        assert "<table>" in shown
-        assert "<svg" in shown
 
 
 def test_a_comparison_is_saved_and_read_back(comparison: Comparison, tmp_path: Path) -> None:
@@ -258,16 +219,6 @@ def test_the_measure_ranks_table_verdict_and_page(comparison: Comparison) -> Non
         Comparison(results, "fame")
 
 
-def test_an_environment_of_ones_own_can_be_reported(tmp_path: Path) -> None:
-    found = armrace.compare(
-        ["multi-layer-race", "ucb1"], Seesaw(tilt=0.4), horizon=300, replications=2, progress=False
-    )
-    text = found.report(tmp_path / "page.html").read_text()
-    outline(text)
-    assert "Seesaw" in text
-    assert "★ arm 2" in text
-
-
 def test_a_result_whose_environment_is_not_known_here_can_be_reported(
     comparison: Comparison, tmp_path: Path
 ) -> None:
@@ -317,13 +268,6 @@ def test_every_figure_has_its_data_with_intervals_and_can_be_drawn_for_a_paper(
             assert (data["low"] <= data["mean"]).all()
             assert (data["mean"] <= data["high"]).all()
         assert plot.caption.endswith(".")
-
-
-def test_a_report_takes_what_the_command_line_adds(results: Results, tmp_path: Path) -> None:
-    found, sweeps = results.comparison, {0.0: results.quiet, 20.0: results.comparison}
-    page = found.report(tmp_path / "page.html", sweeps=sweeps, worst=[found]).read_text()
-    assert "against corruption: zero-best-when-likely" in page
-    assert "Each policy under its own worst attack" in page
 
 
 def test_the_specification_of_a_replay_gives_the_same_figures(results: Results) -> None:

@@ -15,8 +15,6 @@ import pytest
 import armrace
 from armrace.errors import InvalidParameter
 from armrace.reports.comparison import (
-    comparison_table,
-    has_layers,
     layers_table,
     render_grid,
     render_report,
@@ -113,10 +111,6 @@ def test_what_users_write_is_escaped() -> None:
     assert "armrace compare &amp; co" in text
 
 
-def test_same_results_give_the_same_page() -> None:
-    assert render(played(5.0)) == render(compared())
-
-
 def programs(page: str) -> list[Any]:
     """What the programs find that a page says run it again."""
     shown = page.split("The whole program")[1]
@@ -156,19 +150,6 @@ def test_the_program_of_a_replay_runs_it_again(tmp_path: Path) -> None:
     assert again.table.equals(found.table)
     found.save(tmp_path / "found.json")
     assert armrace.load(tmp_path / "found.json") == found
-
-
-def test_best_policy_comes_first_in_the_table() -> None:
-    comparison = compared()
-    best = comparison.table()["policy"][0]
-    body = comparison_table(comparison).split("<tbody>")[1]
-    assert body.index(best) == min(body.index(label) for label in comparison.results)
-
-
-def test_race_is_drawn_for_layered_policies_only() -> None:
-    results = compared().results
-    assert has_layers(results["multi-layer-race"])
-    assert not has_layers(results["ucb1"])
 
 
 def test_curves_are_means_intervals_and_quantiles_over_replications() -> None:

@@ -54,17 +54,6 @@ def test_a_cross_is_where_a_policy_was_lost(found: Plan) -> None:
     assert max(crosses) > 0
 
 
-@pytest.mark.parametrize("forged", [0, 0.5])
-def test_page_without_suspicion_or_without_hope(forged: float) -> None:
-    outline(render_plan(plan(**{**ASKED, "policies": ["ucb1"]}, forged=forged), ""))
-
-
-def test_page_of_policies_that_are_all_too_slow() -> None:
-    slow = plan(**{**ASKED, "policies": ["barbat"]}, forged=0.01)
-    assert slow.table["survives"].to_list() == [None]
-    outline(render_plan(slow, ""))
-
-
 def test_setting_says_what_c_means_and_what_was_cut() -> None:
     asked = {**ASKED, "policies": ["ucb1"], "rounds": 1000}
     words = plan_setting(plan(**asked, forged=0.009).question)

@@ -126,25 +126,6 @@ def test_the_first_batch_is_small_and_later_ones_take_the_time_asked_for():
     assert len(batches.take().replications) == 500
 
 
-def test_costs_are_each_experiments_own():
-    batches = Batches(experiments(1000, 1000), [range(10_000)] * 2, seconds=0.1)
-    cheap, dear = batches.take(), batches.take()
-    assert (cheap.position, dear.position) == (0, 1)
-    batches.learn(cheap, seconds=1e-4 * len(cheap.replications))
-    batches.learn(dear, seconds=5e-3 * len(dear.replications))
-    sizes = {batch.position: len(batch.replications) for batch in drain(batches)[:2]}
-    assert sizes == {0: 1000, 1: 20} or set(sizes) == {1}
-
-
-def test_the_experiment_that_is_furthest_behind_comes_next():
-    batches = Batches(experiments(1000, 10), [range(100), range(100)], seconds=0.1)
-    ends = [0, 0]
-    for batch in drain(batches):
-        assert ends[batch.position] == min(ends)
-        ends[batch.position] = batch.replications[-1] + 1
-        ends = [end if end < 100 else 10**9 for end in ends]
-
-
 def test_a_batch_that_was_lost_is_taken_again_first():
     batches = Batches(experiments(10), [range(5)], seconds=1e-4)
     lost = batches.take()
@@ -152,8 +133,3 @@ def test_a_batch_that_was_lost_is_taken_again_first():
     batches.give_back(lost)
     assert batches.take() is lost
     assert batches.take().replications[0] == 1
-
-
-@pytest.mark.parametrize("seconds", [0.0, 1e-12])
-def test_no_time_at_all_makes_batches_of_one(seconds):
-    assert len(drain(Batches(experiments(10), [range(7)], seconds))) == 7

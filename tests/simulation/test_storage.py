@@ -7,12 +7,11 @@ import re
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import polars as pl
 import pytest
 
 import armrace
-from armrace.environments import Deterministic, Table
+from armrace.environments import Deterministic
 from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
 from armrace.simulation import storage
 from processes import python
@@ -48,15 +47,6 @@ def test_a_result_comes_back_bit_for_bit(result, saved):
     assert loaded.summary() == result.summary()
     # Others read it too: it is a Parquet file.
     assert pl.read_parquet(saved)["regret"].equals(result.rows["regret"])
-
-
-def test_a_recorded_table_travels_within_the_specification(tmp_path):
-    table = Table(rewards=np.random.default_rng(2).random((20, 2)))
-    result = armrace.simulate("ucb1", table, horizon=20, replications=1)
-    result.save(tmp_path / "result.parquet")
-    loaded = armrace.load(tmp_path / "result.parquet")
-    environment = armrace.ENVIRONMENTS.make(loaded.spec["environment"])
-    assert np.array_equal(environment.rewards, table.rewards)
 
 
 def test_a_result_of_whole_means_is_read_back(tmp_path):
@@ -221,15 +211,6 @@ def test_damage_anywhere_is_noticed_before_anything_is_made_of_the_file(
     assert run.stderr == ""
 
 
-def test_a_link_stays_and_the_file_behind_it_is_written(result, tmp_path):
-    target, link = tmp_path / "target.parquet", tmp_path / "link.parquet"
-    target.write_text("old")
-    link.symlink_to(target)
-    result.save(link, overwrite=True)
-    assert link.is_symlink()
-    assert armrace.load(target).rows.equals(result.rows)
-
-
 def crafted(path, rows=None, header=None):
     """Write a file with other contents and a seal that fits."""
     found = msgspec.json.decode(pl.read_parquet_metadata(path)["armrace"])
@@ -354,10 +335,3 @@ def test_flipped_bytes_under_a_seal_that_fits_are_read_or_refused(saved):
 def test_what_is_no_path_is_refused(path):
     with pytest.raises(InvalidParameter, match="path must be the path of a result file; got"):
         armrace.load(path)
-
-
-@pytest.mark.parametrize("path", [None, 4, b"result.parquet"])
-def test_nothing_is_saved_or_reported_to_what_is_no_path(result, path):
-    for write in (result.save, result.report):
-        with pytest.raises(InvalidParameter, match=r"^path must be the path of a file; got .*\.$"):
-            write(path)

@@ -165,13 +165,6 @@ def test_lemma_3_for_any_probabilities_and_spreads():
     assert tightest[0] > 0.5  # the constants are not idle
 
 
-def test_the_ratio_of_a_step_is_a_hyperbolic_tangent():
-    low, high = np.sort(RANDOM.exponential(size=(2, 1000)) ** 4, axis=0) + 1e-12
-    ratio = (np.sqrt(high) - np.sqrt(low)) / (np.sqrt(high) + np.sqrt(low))
-    assert ratio == pytest.approx(np.tanh(np.log(high / low) / 4), abs=1e-9)
-    assert np.all(ratio <= np.minimum(1, np.log(high / low) / 4) + 1e-12)
-
-
 def test_stability_is_at_most_its_integral():
     for _ in range(200):
         k = RANDOM.choice([0.0, 0.5, 1.5])
@@ -202,19 +195,6 @@ def test_lemma_v1_for_any_losses():
             assert (errors**2).sum() <= allowed * (1 + 1e-12)
 
 
-def test_the_sums_over_forged_plays():
-    """The bias that forging adds, squared, and its sums in lemma V3; forged first is the worst."""
-    for trial in range(500):
-        rounds = int(RANDOM.integers(2, 400))
-        delta = RANDOM.random(rounds) ** RANDOM.choice([0.01, 1, 30])
-        delta = np.sort(delta)[::-1] if trial % 2 else delta
-        d, s = delta.sum(), np.arange(1, rounds + 1)
-        before = np.append(0, np.cumsum(delta)[:-1])
-        assert ((before / s) ** 2).sum() <= 2 * d
-        assert (before / s).sum() <= d * (1 + math.log(rounds / d))
-        assert (delta / s).sum() <= min(d, 1 + max(0, math.log(d))) * (1 + 1e-12)
-
-
 def test_the_expected_variation_of_a_round():
     """With variances, biases and corruption of any size, by the law of the draw."""
     for _ in range(2000):
@@ -233,62 +213,6 @@ def test_the_expected_variation_of_a_round():
             clean = np.where(others, tau * p, (tau * p)[others].sum())
             rest = 2 * (p @ bias) + 2 * forged
             assert np.maximum(nu - clean, 0).sum() <= rest * (1 + 1e-9) + 1e-15
-
-
-def test_lemma_v3_for_clean_and_forged_losses():
-    """Own and pooled errors over 20 runs of equal probabilities; the bound is far above."""
-    rounds, arms, rates = 1000, 3, np.array([0.05, 0.03, 0.5])
-    largest, log = (rates * (1 - rates)).max(), 1 + math.log(rounds)
-    each = rounds / arms
-    allowed = largest * each + 2 * math.sqrt(largest * each * log) + 0.75 * log
-    allowed += largest * log**2 / 2
-    pooled_rest = log * (0.25 + arms / 2) + arms * largest * log**2 / 2
-    for forged in (0, 50):
-        total, runs = np.zeros(arms), 20
-        drawn, chance = RANDOM.integers(arms, size=(runs, rounds)), RANDOM.random((runs, rounds))
-        for arm, unlucky in zip(drawn, chance, strict=True):
-            loss = (unlucky < rates[arm]) ^ (np.arange(rounds) < forged)
-            squares, own = np.empty(rounds), np.empty((rounds, arms))
-            for one in range(arms):
-                played = arm == one
-                before = np.cumsum(played) - played
-                mean = (0.5 + np.cumsum(loss * played) - loss * played) / (1 + before)
-                squares[played] = ((loss - mean) ** 2)[played]
-                summed = np.cumsum(np.where(played, (loss - mean) ** 2, 0.0))
-                own[:, one] = (0.25 + np.append(0, summed[:-1])) / (1 + before)
-            pooled = (0.25 + np.append(0, np.cumsum(squares)[:-1])) / np.arange(1, rounds + 1)
-            total += np.maximum(own, pooled[:, None]).sum(axis=0) / arms / runs
-        rest = pooled_rest
-        if forged:
-            ratio, part = rounds / forged, forged / arms
-            rest += 2 * forged * (2 + math.log(arms * ratio * ratio))
-            rest += 4 * arms * log * (1 + math.log(part))
-        assert np.maximum(total - allowed, 0).sum() <= rest
-
-
-def test_the_small_steps_of_the_barriers_theorem():
-    x = np.linspace(0, 0.5, 1001)
-    assert np.all(-np.log1p(-x) <= 2 * x * math.log(2) + 1e-15)
-    t = np.arange(4, 10_000)
-    assert ((1 + np.sqrt(t)) / t).max() <= 3 / 4
-    arms = np.arange(2, 1000)
-    assert np.all(arms * np.log(arms) >= 1.38 * (arms - 1))
-    assert 2 * math.log(2) * 3 / 4 <= 1.04
-    w, x = RANDOM.normal(size=(2, 1000))
-    theta = RANDOM.exponential(size=1000)
-    assert np.all((w - x) ** 2 <= (1 + theta) * w**2 + (1 + 1 / theta) * x**2 + 1e-12)
-    p = np.linspace(0, 1, 1001)
-    assert p * (1 - p) ** 2 + (1 - p) * p**2 == pytest.approx(p * (1 - p))
-
-
-def test_corruption_moves_a_rounds_regret_by_twice_its_size():
-    for _ in range(500):
-        arms = int(RANDOM.integers(2, 6))
-        p, clean = RANDOM.dirichlet(np.ones(arms)), RANDOM.random(arms)
-        most = RANDOM.random()
-        change = RANDOM.uniform(-most, most, arms)
-        regret, corrupted = p @ clean - clean[0], p @ (clean + change) - (clean + change)[0]
-        assert abs(regret - corrupted) <= 2 * most
 
 
 # --- the guard ------------------------------------------------------------------------------
@@ -412,60 +336,4 @@ def test_lemma_7_and_the_most_labels_by_exact_binomial_tails():
         assert tail(count, p, math.floor(most) + 1) <= math.exp(-h) + 1e-12
 
 
-def test_the_stage_is_concave_in_the_rounds():
-    def stage(gaps, ends, horizon):
-        order = np.argsort(-gaps)
-        gaps, ends = np.append(gaps[order], 0.0), np.minimum(ends[order], horizon)
-        return ((gaps[:-1] - gaps[1:]) * ends).sum()
-
-    for _ in range(300):
-        gaps = RANDOM.random(4)
-        # Rounds fall with the gap, as those of the theorem do.
-        low, high = np.sort(RANDOM.random((2, 4)) * 150, axis=1)[:, np.argsort(np.argsort(-gaps))]
-        middle = stage(gaps, (low + high) / 2, 100)
-        assert middle >= (stage(gaps, low, 100) + stage(gaps, high, 100)) / 2 - 1e-9
-        rounds = np.arange(0.005, 100, 0.01)
-        integral = np.where(low[None, :] > rounds[:, None], gaps, 0.0).max(axis=1).sum() * 0.01
-        assert stage(gaps, low, 100) == pytest.approx(integral, abs=0.05)
-
-
 # --- Proposition L --------------------------------------------------------------------------
-
-
-def test_bretagnolle_and_huber_on_random_laws():
-    for _ in range(500):
-        first, second = RANDOM.dirichlet(np.full(6, 0.4), 2) + 1e-9
-        first, second = first / first.sum(), second / second.sum()
-        divergence = (first * np.log(first / second)).sum()
-        event = RANDOM.random(6) < 0.5
-        errors = first[~event].sum() + second[event].sum()
-        assert errors >= math.exp(-divergence) / 2 - 1e-12
-
-
-def test_the_windows_and_the_divergence_of_proposition_l():
-    for _ in range(200):
-        gap, delta = RANDOM.uniform(0.01, 0.45), RANDOM.uniform(1e-4, 0.2)
-        low, high = 0.5 - gap, 0.5 + gap
-        kl = low * math.log(low / high) + high * math.log(high / low)
-        assert kl == pytest.approx(2 * gap * math.log(high / low))
-        assert kl >= 8 * gap**2
-        kappa, horizon = int(RANDOM.integers(2, 50)), int(10 ** RANDOM.uniform(4, 12))
-        least = math.ceil(2 * math.log(1 / (4 * delta)) / (kl * delta * (kappa - 1)))
-        # Markov's case: few plays make the event likely; the other one has enough plays.
-        assert delta * (kappa - 1) * least / 2 >= math.log(1 / (4 * delta)) / kl * (1 - 1e-12)
-        count, end = 0, least
-        while end * kappa <= horizon:
-            count, end = count + 1, end * kappa
-        assert count == max(0, math.floor(math.log(horizon / least) / math.log(kappa) + 1e-9))
-
-
-def test_a_linear_bound_is_what_proposition_l_asks_for():
-    for _ in range(200):
-        constant, slope, gap = (
-            RANDOM.exponential(1000),
-            RANDOM.uniform(0.5, 50),
-            RANDOM.uniform(0, 0.5),
-        )
-        kappa = 1 + math.ceil(4 * slope / gap)
-        corruption = constant / slope * RANDOM.uniform(1.0001, 10)
-        assert gap * (kappa - 1) * corruption / 2 > constant + slope * corruption

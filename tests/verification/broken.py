@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
-from armrace.policies import EnlargedArmElimination, FastSlowRace
+from armrace.policies import EnlargedArmElimination
 from armrace.policies.races.race import Race
 
 
@@ -46,13 +46,6 @@ class HalvedWidths(EnlargedArmElimination, frozen=True, tag="halved-widths"):
 class TripledWidths(EnlargedArmElimination, frozen=True, tag="tripled-widths"):
     def start(self, arms, horizon):
         return scaled(self, arms, horizon, 3.0)
-
-
-class HastySlowLayer(FastSlowRace, frozen=True, tag="hasty-slow-layer"):
-    """A Fast-Slow race whose slow layer gets half of the rounds, whatever it was told."""
-
-    def start(self, arms, horizon):
-        return FastSlowRace(corruption=2.0, delta=self.delta).start(arms, horizon)
 
 
 class EagerElimination(EnlargedArmElimination, frozen=True, tag="eager-elimination"):
