@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from armrace.audit import watch
-from armrace.audit.audit_trail import block_size, log_block_weight
-from armrace.audit.evidence import log_evidence
 from armrace.environments import Table
 from armrace.kernels.generics import decide, learn
 from armrace.policies import POLICIES
+from armrace.policies.common.blocks import block_size, log_block_weight, log_evidence
 from armrace.randomness import Purpose, stream_for
 from armrace.simulation import simulate
 from playing import SEED, make_table, run

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from armrace.audit import audit, watch
-from armrace.audit.evidence import Samples, nearest_pairs, nearest_sums, pairs_of
+from armrace.audit.evidence import Samples, nearest_pairs, pairs_of
 from armrace.kernels.generics import Ticket, decide, learn
 from armrace.learner import Learner
 from armrace.policies import MultiLayerRace, Ucb1
+from armrace.policies.common.blocks import nearest_sums
 from armrace.randomness import Purpose, stream_for
 
 RATES = {"red": 0.3, "green": 0.25}

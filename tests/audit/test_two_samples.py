@@ -8,7 +8,8 @@ import pytest
 from scipy.special import betaln
 from scipy.stats import binom
 
-from armrace.audit.evidence import compare_samples, log_evidence, pairs_of
+from armrace.audit.evidence import compare_samples, pairs_of
+from armrace.policies.common.blocks import log_evidence
 from armrace.policies.common.divergence import lower_kl, upper_kl
 from armrace.policies.races.intervals import KL_MIXTURE, ends
 

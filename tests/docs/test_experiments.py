@@ -108,6 +108,26 @@ def test_what_moving_means_cost_is_the_same_on_all_pages() -> None:
         assert [mean, error] in short[name]
 
 
+def test_the_page_on_forgetting_says_what_its_data_say() -> None:
+    text = (FOLDER / "forgetting.md").read_text(encoding="utf-8")
+    cells = json.loads((FOLDER / "forgetting.json").read_text(encoding="utf-8"))
+    assert len(cells) == text.count("\n| `")
+    for name, losses in cells.items():
+        shown = [losses[each] for each in ("change", "still", "C = 50", "C = 200")]
+        cell = " | ".join(f"{mean:,.0f} ± {error:,.0f}" for mean, error in shown)
+        assert f"| `{name.replace(', ', '`, ')} | {cell} |" in text
+    lost = {name: {k: v[0] for k, v in of.items() if k != "words"} for name, of in cells.items()}
+    never, alarm = (lost[f"optimistic-log-barrier, {w}"] for w in ("never", "at an alarm"))
+    assert alarm["change"] < never["change"] / 4
+    assert all(abs(alarm[k] - never[k]) < 5 for k in ("still", "C = 50", "C = 200"))
+
+
+@pytest.mark.long
+def test_forgetting_in_short_runs() -> None:
+    found = rows(printed("forgetting.py", "--quick"))
+    assert found["thompson`, at an alarm"][0][0] < found["thompson`, never"][0][0]
+
+
 @pytest.mark.long
 def test_who_notices_that_means_move() -> None:
     said = rows((FOLDER / "moving-means.md").read_text(encoding="utf-8"))

@@ -8,7 +8,7 @@ from scipy import stats
 from armrace.environments import Bernoulli, Beta, Deterministic, FiniteSupport, Table, Uniform
 from armrace.kernels.laws import (
     CHUNK,
-    PHASES,
+    SEASONAL,
     add_totals,
     count_totals,
     draw_chunk,
@@ -215,9 +215,9 @@ def test_coins_alone_are_drawn_and_added_up_as_among_other_laws():
     assert sums[0].tolist() == both[0].rewards[:, 3:200].sum(axis=1).tolist()
 
 
-@pytest.mark.parametrize("kind", [-1, PHASES + 1])
+@pytest.mark.parametrize("kind", [-1, SEASONAL + 1])
 def test_a_law_of_an_unknown_kind_is_refused(kind):
-    law, sentence = make_law(kind, arms=2), rf"8 \(phases\); got \[{kind}, {kind}\]"
+    law, sentence = make_law(kind, arms=2), rf"10 \(seasonal\); got \[{kind}, {kind}\]"
     with pytest.raises(ValueError, match=sentence):
         rewards_between(law, 0, 10)
     with pytest.raises(ValueError, match=sentence):

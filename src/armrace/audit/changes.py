@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.audit.audit_trail import Watched, block_size, log_block_weight
+from armrace.audit.audit_trail import Watched
 from armrace.audit.evidence import (
     Arms,
     Pairs,
@@ -36,6 +36,7 @@ from armrace.audit.evidence import (
     nearest_pairs,
 )
 from armrace.audit.findings import Alarm, Examination, direction_of
+from armrace.policies.common.blocks import block_size, log_block_weight
 from armrace.policies.races.race import NEVER, Race
 from armrace.theory.plays import corruption_allowance
 

@@ -4,8 +4,8 @@ If both samples have the mean ``m``, the product of their mixed likelihoods (Jef
 divided by the likelihood of ``m`` has expectation at most 1, and dividing by the largest likelihood
 instead can only lower it.
 
-Compiled code looks at one pair of samples at a time, audits at many: what is computed for both
-stands here in both forms, one below the other.
+Compiled code looks at one pair of samples at a time (:mod:`armrace.policies.common.blocks`), audits
+at many: what is computed for both stands there and here.
 
 Every test of an audit compares two samples of the same arm, given by their sizes and means: plays
 of two layers, or plays before and after a moment. The *threshold* ``t`` of a comparison is such
@@ -34,26 +34,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armrace.kernels.compiling import inlined
+from armrace.policies.common.blocks import log_evidence
 from armrace.policies.common.divergence import kl
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
-
-
-@inlined
-def log_evidence(pulls: float, total: float, other_pulls: float, other_total: float) -> float:
-    """Logarithm of the e-value of two samples of one arm, given by size and sum.
-
-    It is ``n kl(x, z) + m kl(y, z) - ln(pi (n + 1/2))/2 - ln(pi (m + 1/2))/2`` for samples of
-    sizes ``n`` and ``m`` with means ``x`` and ``y``, where ``z`` is the mean of all.
-    """
-    common = (total + other_total) / (pulls + other_pulls)
-    divergence = 0.0
-    if 0.0 < common < 1.0:  # else all rewards are equal, up to rounding errors
-        divergence = pulls * kl(total / pulls, common)
-        divergence += other_pulls * kl(other_total / other_pulls, common)
-    return divergence - 0.5 * math.log(math.pi**2 * (pulls + 0.5) * (other_pulls + 0.5))
 
 
 def mixture_costs(pulls: Floats, other_pulls: Floats) -> Floats:
@@ -63,27 +48,6 @@ def mixture_costs(pulls: Floats, other_pulls: Floats) -> Floats:
     """
     costs: Floats = 0.5 * np.log(np.pi**2 * (pulls + 0.5) * (other_pulls + 0.5))
     return costs
-
-
-@inlined
-def nearest_sums(
-    pulls: float,
-    low: float,
-    high: float,
-    other_pulls: float,
-    other_low: float,
-    other_high: float,
-) -> tuple[float, float]:
-    """Return the sums of two samples, each known up to an interval, that differ least.
-
-    These are the ends that face each other, or sums with equal means if there are any.
-    """
-    if high * other_pulls <= other_low * pulls:
-        return high, other_low
-    if low * other_pulls >= other_high * pulls:
-        return low, other_high
-    common = max(low / pulls, other_low / other_pulls)
-    return common * pulls, common * other_pulls
 
 
 def nearest_sums_of_many(

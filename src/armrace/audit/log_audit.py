@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from armrace.audit.audit_trail import watch_unchecked
 from armrace.audit.auditing import LEVEL, audit
-from armrace.audit.evidence import log_evidence
 from armrace.audit.findings import MOVED, Audit, describe_chance
 from armrace.formatting import count, figure
 from armrace.kernels.dispatch import implement, implementations
@@ -28,6 +27,7 @@ from armrace.kernels.streams import Stream
 from armrace.limits import check_number
 from armrace.offline.log import Log
 from armrace.offline.rows import RowReport
+from armrace.policies.common.blocks import log_evidence
 from armrace.reports import NotebookView
 from armrace.statistics.proportions import Scale
 

@@ -35,7 +35,7 @@ from armrace.cli.outputs import (
     write_json,
     write_page,
 )
-from armrace.errors import InvalidParameter, UnknownName
+from armrace.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -165,11 +165,10 @@ def make_request(
 
 
 def _measure(text: str) -> str:
-    from armrace.simulation.results import MEASURES
+    from armrace.simulation.results import check_measure
 
     name = text.strip().replace("-", "_")
-    if name not in MEASURES:
-        raise UnknownName.among("measure", text, MEASURES)
+    check_measure(name)
     return name
 
 

@@ -66,6 +66,17 @@ def book_visit(promised: Floats, worth: Floats, crowd: Crowd, visitor: int, arm:
     worth[PLAYED] += crowd.means[visitor, arm]
 
 
+@inlined
+def book_means(promised: Floats, worth: Floats, means: Floats, column: int, arm: int) -> None:
+    """Add what the arms are worth in a round where means move, as :func:`book_visit` does."""
+    best = means[0, column]
+    for other in range(promised.size):
+        promised[other] += means[other, column]
+        best = max(best, means[other, column])
+    worth[BEST] += best
+    worth[PLAYED] += means[arm, column]
+
+
 def crowd_shape(crowd: Crowd) -> ContextShape:
     """How large the contexts of a crowd are."""
     models = crowd.means.shape[1] if crowd.of_arms else 1

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.kernels.compiling import entry, inlined
-from armrace.kernels.crowds import book_visit, context_of
+from armrace.kernels.crowds import book_means, book_visit, context_of
 from armrace.kernels.fingerprints import fingerprint, is_users
 from armrace.kernels.generics import (
     NO_LAYER,
@@ -55,7 +55,7 @@ class Ledger(NamedTuple):
     refused: npt.NDArray[np.int64]
     """Rounds in which a change was not applied: illegal, or beyond the budget."""
     promised: npt.NDArray[np.float64]
-    """What each arm was worth to the visitors who came: sums of mean rewards, where they differ."""
+    """Sums of each arm's mean rewards, where visitors differ or means move."""
     worth: npt.NDArray[np.float64]
     """The same of the best arm, of the best arm of the leaf, and of the arm that was played."""
     advised: npt.NDArray[np.float64]
@@ -211,10 +211,11 @@ def make_workspace(
     control: npt.NDArray[np.int64] | None = None,
     growth: float = 0.0,
     exact: bool = False,
+    moving: bool = False,
 ) -> Workspace:
     """Make scratch space for ``arms`` arms; see :class:`Workspace` on ``growth``."""
     return Workspace(
-        drawn=make_drawn(arms),
+        drawn=make_drawn(arms, moving),
         clean=np.zeros(arms),
         proposal=np.zeros(arms),
         weights=np.zeros(arms),
@@ -275,10 +276,7 @@ def play(
                     book(ledger, workspace.clean, workspace.proposal)
             ledger.seen[0] += change
             learn(policy, ticket, reward, context)
-            if crowd is not None:
-                visitor = workspace.drawn.visitors[column]
-                book_visit(ledger.promised, ledger.worth, crowd, visitor, ticket.arm)
-                value_experts(policy, crowd.means[visitor], ledger.advised)
+            _book_worth(policy, ledger, workspace, column, ticket.arm, crowd)
             if ticket.layer != NO_LAYER:
                 ledger.layer_corruption[np.uint64(ticket.layer)] += change
             if attack.observe != NOWHERE:
@@ -298,15 +296,25 @@ def play(
             index = np.uint64(ticket.arm)
             reward = workspace.drawn.rewards[index, np.uint64(quiet)]
             learn(policy, ticket, reward, context)
-            if crowd is not None:
-                visitor = workspace.drawn.visitors[quiet]
-                book_visit(ledger.promised, ledger.worth, crowd, visitor, ticket.arm)
-                value_experts(policy, crowd.means[visitor], ledger.advised)
+            _book_worth(policy, ledger, workspace, quiet, ticket.arm, crowd)
             ledger.pulls[index] += 1
             collected += reward
         ledger.collected[0] += collected
         ledger.collected[1] += collected
         workspace.control[PLAYED] = start + end
+
+
+@inlined
+def _book_worth(
+    policy: Any, ledger: Ledger, workspace: Workspace, column: int, arm: int, crowd: Any
+) -> None:
+    """Add what the arms were worth in a round, where visitors differ or means move."""
+    if crowd is not None:
+        visitor = workspace.drawn.visitors[column]
+        book_visit(ledger.promised, ledger.worth, crowd, visitor, arm)
+        value_experts(policy, crowd.means[visitor], ledger.advised)
+    elif workspace.drawn.means.size:
+        book_means(ledger.promised, ledger.worth, workspace.drawn.means, column, arm)
 
 
 @inlined

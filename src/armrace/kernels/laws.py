@@ -42,12 +42,14 @@ KINDS = (
     "visitors",
     "Gaussian",
     "phases",
+    "changing",
+    "seasonal",
 )
 """What the kinds of laws are called, in order of their numbers. A new kind is added here, and its
 rewards are drawn in :func:`_fill_arm`."""
 
 BERNOULLI, UNIFORM, BETA, FINITE, DETERMINISTIC = range(5)
-TABLE, VISITORS, GAUSSIAN, PHASES = range(5, len(KINDS))
+TABLE, VISITORS, GAUSSIAN, PHASES, CHANGING, SEASONAL = range(5, len(KINDS))
 
 CHUNK = BLOCK * BLOCKS
 """Rounds whose rewards are drawn together, so that drawing vectorises."""
@@ -63,9 +65,11 @@ class Law(NamedTuple):
 
     ``first`` and ``second`` are an arm's parameters: the mean of a Bernoulli arm, the ends of
     a uniform one, alpha and beta of a Beta one, the value of a deterministic one, mean and standard
-    deviation of a Gaussian one, the means of odd and of even phases. ``values`` and ``cumulative``
-    (one row per arm) belong to finite support, ``table`` to recorded rewards (one row per round),
-    to visitors (the means of each kind of visitor) and to phases (the round in which each ends).
+    deviation of a Gaussian one, the means of odd and of even phases, the middle and the swing of a
+    seasonal mean. ``values`` and ``cumulative`` (one row per arm) belong to finite support,
+    ``table`` to recorded rewards (one row per round), to visitors (the means of each kind of
+    visitor), to phases (the round in which each ends), to changing means (rounds and the means
+    there, between which they move evenly) and to seasons (their length).
     ``place`` is the key, the purpose and the replication of the counter.
     """
 
@@ -110,17 +114,20 @@ class RewardChunk(NamedTuple):
     """The coins of Bernoulli arms, before they were spread into rewards."""
     visitors: npt.NDArray[np.int64]
     """Which visitor came in each round, where visitors differ."""
+    means: npt.NDArray[np.float64]
+    """The mean of each arm in each round, where means move; else empty."""
     words: npt.NDArray[np.uint32]
     scratch: npt.NDArray[np.uint64]
 
 
-def make_drawn(arms: int) -> RewardChunk:
-    """Make room for a chunk, with nothing drawn yet."""
+def make_drawn(arms: int, moving: bool = False) -> RewardChunk:
+    """Make room for a chunk, with nothing drawn yet; see :func:`moves` on ``moving``."""
     return RewardChunk(
         chunk=np.full(1, -1, dtype=np.int64),
         rewards=np.zeros((arms, CHUNK)),
         heads=np.zeros((arms, BLOCKS), dtype=np.uint64),
         visitors=np.zeros(CHUNK, dtype=np.int64),
+        means=np.zeros((arms, CHUNK if moving else 0)),
         words=np.zeros((_ARMS_A_GROUP, CHUNK), dtype=np.uint32),
         scratch=np.zeros(SCRATCH, dtype=np.uint64),
     )
@@ -136,6 +143,11 @@ def check_kinds(law: Law) -> None:
 def is_coins(law: Law) -> bool:
     """Whether all arms are Bernoulli arms."""
     return bool((law.kind == BERNOULLI).all())
+
+
+def moves(law: Law) -> bool:
+    """Whether means are another in each round, so that regret to the best of each round differs."""
+    return bool(np.isin(law.kind, (CHANGING, SEASONAL)).any())
 
 
 @inlined
@@ -154,7 +166,10 @@ def draw_chunk(law: Law, chunk: int, drawn: RewardChunk) -> None:
             continue
         # One call of Philox gives four words: neighbouring arms share it, one word each.
         group, place_in_group = divmod(arm, _ARMS_A_GROUP)
-        if kind in (UNIFORM, FINITE, VISITORS, PHASES) and group != group_of_words:
+        if (
+            kind in (UNIFORM, FINITE, VISITORS, PHASES, CHANGING, SEASONAL)
+            and group != group_of_words
+        ):
             _draw_words(law.place, chunk * CHUNK, group, drawn.words)
             group_of_words = group
         words, out = drawn.words[place_in_group], drawn.rewards[arm]
@@ -162,6 +177,11 @@ def draw_chunk(law: Law, chunk: int, drawn: RewardChunk) -> None:
             for i in range(CHUNK):
                 mean = law.table[drawn.visitors[i], arm]
                 out[i] = 1.0 if _open_unit(words[i]) < mean else 0.0
+        elif kind in (CHANGING, SEASONAL):
+            means = drawn.means[arm]
+            _fill_means(law, arm, chunk * CHUNK, means)
+            for i in range(CHUNK):
+                out[i] = 1.0 if _open_unit(words[i]) < means[i] else 0.0
         else:
             _fill_arm(law, arm, chunk * CHUNK, words, out)
 
@@ -221,7 +241,7 @@ def rewards_between(
     ``draw`` may be a compiled :func:`draw_chunk`.
     """
     check_kinds(law)
-    drawn = make_drawn(law.kind.size)
+    drawn = make_drawn(law.kind.size, moves(law))
     chunks = range(first // CHUNK, -(-last // CHUNK))
     table = [np.empty((0, law.kind.size))]
     for chunk in chunks:
@@ -308,6 +328,24 @@ def _fill_arm(
         # A table may end within the last chunk; rounds beyond its end are never played.
         for i in range(min(CHUNK, law.table.shape[0] - first_round)):
             out[i] = law.table[first_round + i, arm]
+
+
+@inlined
+def _fill_means(law: Law, arm: int, first_round: int, means: npt.NDArray[np.float64]) -> None:
+    """Write the mean of an arm in each round of a chunk."""
+    knots, knot = law.table, 0
+    for i in range(CHUNK):
+        number = first_round + i
+        if law.kind[arm] == SEASONAL:
+            part = number % knots[0, 0] / knots[0, 0]
+            means[i] = law.first[arm] + law.second[arm] * math.sin(_TWO_PI * part)
+            continue
+        while knot + 1 < knots.shape[0] and knots[knot + 1, 0] <= number:
+            knot += 1
+        means[i] = knots[knot, 1 + arm]
+        if knot + 1 < knots.shape[0]:
+            part = (number - knots[knot, 0]) / (knots[knot + 1, 0] - knots[knot, 0])
+            means[i] += part * (knots[knot + 1, 1 + arm] - knots[knot, 1 + arm])
 
 
 @inlined

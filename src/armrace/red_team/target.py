@@ -28,7 +28,7 @@ from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.experiment import Experiment, make_experiment, refresh_for
 from armrace.simulation.parallel import Batch, run_missing
 from armrace.simulation.replication import run_replication
-from armrace.simulation.results import FIGURES_OF_A_RUN, MEASURES
+from armrace.simulation.results import FIGURES_OF_A_RUN, WHERE_MEANS_MOVE, check_measure
 from armrace.statistics import standard_error
 
 
@@ -138,8 +138,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     account: str = "largest"
 
     def __post_init__(self) -> None:
-        if self.measure not in MEASURES:
-            raise UnknownName.among("measure", self.measure, MEASURES)
+        check_measure(self.measure)
         if self.objective not in OBJECTIVES:
             raise UnknownName.among("objective", self.objective, OBJECTIVES)
         if not self.budget > 0:
@@ -286,12 +285,15 @@ def seed_of(seed: int, stage: Stage) -> int:
     return int(state[0]) & MAXIMAL_SEED
 
 
+_KEPT = (*FIGURES_OF_A_RUN, *WHERE_MEANS_MOVE)
+
+
 def final_ledger(
     experiment: Experiment, replication: int, control: npt.NDArray[np.int64] | None = None
 ) -> list[float]:
     """Play one replication and return the measures at the horizon."""
     outcome = run_replication(experiment, replication, control)
-    return [float(getattr(outcome, measure)[-1]) for measure in FIGURES_OF_A_RUN]
+    return [float(getattr(outcome, measure)[-1]) for measure in _KEPT]
 
 
 class Ratings:
@@ -387,7 +389,7 @@ class Ratings:
     def sample(self, attack: Adversary, measure: str | None = None) -> Floats:
         """Return a measure of all replications of an attack, by default what it wants to raise."""
         # All measures of a replication are kept, so that what was spent is known without a replay.
-        column = FIGURES_OF_A_RUN.index(measure or self.target.measure)
+        column = _KEPT.index(measure or self.target.measure)
         return np.array([row[column] for row in self._rows[self._key(attack)]])
 
     def value(self, attack: Adversary) -> float:

@@ -39,6 +39,7 @@ from armrace.reports.text import (
     cell_name,
     comparison_styles,
     headlines,
+    ledger_columns,
     measure_label,
     never_searched,
     own_worst_verdict,
@@ -463,6 +464,8 @@ _MEANINGS = {
     "for a policy that beats every single arm",
     "clean_regret": "as regret, on the rewards before corruption",
     "corruption": "sum over rounds of the largest change to any arm; mean over the runs",
+    "dynamic_regret": "sum over rounds of the gap between the best mean of the round and the mean "
+    "of the arm played",
 }
 
 
@@ -470,7 +473,7 @@ def meanings(*comparisons: Comparison) -> Markup:
     """Explain the columns, beginning with the measure that ranks, and what attacks see."""
     measure = comparisons[0].measure
     ranked = MEASURE_NAMES[measure]
-    others = [other for other in _MEANINGS if other != measure]
+    others = [other for other in ledger_columns(*comparisons) if other != measure]
     terms = {
         ranked: f"ranks the policies: {_MEANINGS[measure]}",
         "above the best": f"difference in {ranked} to the best policy on the same rewards, "
@@ -590,7 +593,8 @@ def comparison_table(
     if few:
         columns = {key: columns[key] for key in _FEW}
     else:
-        columns |= {key: name for key, name in MEASURE_NAMES.items() if key != comparison.measure}
+        known = ledger_columns(comparison).items()
+        columns |= {key: name for key, name in known if key != comparison.measure}
     rows = []
     for standing in standings(comparison):
         name = standing["policy"]

@@ -91,8 +91,16 @@ MEASURE_NAMES = {
     "regret": "regret",
     "clean_regret": "clean regret",
     "corruption": "attack spent",
+    "dynamic_regret": "dynamic regret",
 }
 """The ledger's measures as headings."""
+
+
+def ledger_columns(*comparisons: Comparison) -> dict[str, str]:
+    """Return the ledger's measures that comparisons have, with their headings."""
+    held = [set(result.measures) for each in comparisons for result in each.results.values()]
+    return {name: words for name, words in MEASURE_NAMES.items() if all(name in s for s in held)}
+
 
 BUDGET_LABEL = "budget C in rewards"
 
@@ -136,7 +144,7 @@ def standings(comparison: Comparison) -> list[dict[str, str]]:
                 "rank_p95": str(row["rank_p95"]),
                 "median": figure(row["p50"]),
                 **{name: figure(row[name]) for name in ("mean", "p95", "max")},
-                **{name: figure(result.figure(name).mean) for name in MEASURE_NAMES},
+                **{name: figure(result.figure(name).mean) for name in ledger_columns(comparison)},
             }
         )
     return rows

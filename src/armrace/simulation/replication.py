@@ -20,7 +20,7 @@ from armrace.kernels.dispatch import implementations
 from armrace.kernels.engine import CheckpointRecord, Ledger, is_spent, make_ledger, make_record
 from armrace.kernels.fingerprints import fingerprint, is_users
 from armrace.kernels.handles import call_entry
-from armrace.kernels.laws import Law
+from armrace.kernels.laws import Law, moves
 from armrace.kernels.live import BadTicket
 from armrace.kernels.pointers import LiveAttack, LiveRewards
 from armrace.kernels.streams import Stream
@@ -57,6 +57,8 @@ class Outcome(NamedTuple):
     expert_regret: Floats
     """Against the best expert of the policy, by mean rewards; experts are the single arms where a
     policy has no others."""
+    dynamic_regret: Floats
+    """Against the best arm of each round; as ``pseudo_regret`` where means do not move."""
     refused: npt.NDArray[np.int64]
     """Rounds in which a change was not applied: illegal, or beyond the budget."""
     view: Sequence[ArmView]
@@ -144,7 +146,7 @@ def make_parts(
         ledger=make_ledger(arms, layers, float(experiment.budget), accounts[2]),
         record=make_record(checkpoints_for(horizon), *accounts),
         workspace=engine.make_workspace(
-            arms, control, _growth(experiment, crowd), policy.exact_tickets
+            arms, control, _growth(experiment, crowd), policy.exact_tickets, moves(law)
         ),
         sees_weights=experiment.adversary.sees_weights,
         smallest_cost=experiment.adversary.smallest_cost(adversary, setting),
@@ -312,13 +314,16 @@ def outcome_of(
 ) -> Outcome:
     """Compute the regrets of a replication from its ledger."""
     rows, gaps = parts.record.rows, parts.means.max() - parts.means
-    pseudo = leaf = constant = expert = rows.pulls @ gaps
+    pseudo = leaf = constant = expert = dynamic = rows.pulls @ gaps
     if parts.crowd is not None:
         best, best_in_leaf, played = rows.worth.T
         pseudo, leaf = best - played, best_in_leaf - played
         constant = expert = rows.promised.max(axis=1) - played
         if rows.advised.size:
             expert = rows.advised.max(axis=1) - played
+    elif moves(parts.law):
+        best, _, played = rows.worth.T
+        pseudo, dynamic = rows.promised.max(axis=1) - played, best - played
     return Outcome(
         # As in the paper, against the best arm in hindsight on the rewards after corruption
         # (erratum 14).
@@ -333,6 +338,7 @@ def outcome_of(
         leaf_regret=leaf,
         constant_regret=constant,
         expert_regret=expert,
+        dynamic_regret=dynamic,
         refused=rows.refused[:, 0],
         view=view,
         leapt=None if parts.leap is None else fast_forward.rounds_skipped(parts.leap),

@@ -19,6 +19,7 @@ from armrace.environments import ENVIRONMENTS
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.files import as_path, check_new
 from armrace.formatting import listed, number_repeats
+from armrace.kernels.laws import moves
 from armrace.policies import ArmView
 from armrace.reports import Presentation
 from armrace.simulation.experiment import Experiment, checkpoints_for
@@ -36,12 +37,21 @@ from armrace.statistics import (
 MEASURES = ("regret", "pseudo_regret", "clean_regret", "corruption")
 """The figures that policies can be ranked by: one number per replication and checkpoint."""
 
+WHERE_MEANS_MOVE = ("dynamic_regret",)
+"""Besides, where means move: regret to the best arm of each round."""
+
 FIGURES_OF_A_RUN = (*MEASURES, "seen_corruption")
 """The same with the corruption of the rewards that the learner saw."""
 
 FIGURES_OF_VISITORS = ("leaf_regret", "constant_regret", "expert_regret")
 """Besides, where visitors differ: regret to the best arm of each leaf, to the best arm, and to the
 best expert of the policy."""
+
+
+def check_measure(measure: str) -> None:
+    """Refuse a measure by which policies cannot be ranked."""
+    if measure not in (*MEASURES, *WHERE_MEANS_MOVE):
+        raise UnknownName.among("measure", measure, (*MEASURES, *WHERE_MEANS_MOVE))
 
 
 class Reported(Presentation):
@@ -215,7 +225,11 @@ class Result(Reported):
             "replication": np.repeat(np.array(replications, dtype=np.int64), points.size),
             "round": np.tile(points, len(replications)),
         }
-        differ = () if experiment.environment.crowd() is None else FIGURES_OF_VISITORS
+        differ: tuple[str, ...] = ()
+        if experiment.environment.crowd() is not None:
+            differ = FIGURES_OF_VISITORS
+        elif moves(experiment.environment.law()):
+            differ = WHERE_MEANS_MOVE
         counted = ("refused", "pulls", "arm_corruption", "layer_corruption")
         for name in (*FIGURES_OF_A_RUN, *differ, *counted):
             columns[name] = np.concatenate([getattr(outcome, name) for outcome in outcomes])
@@ -262,7 +276,8 @@ class Result(Reported):
     @cached_property
     def measures(self) -> tuple[str, ...]:
         """The names of all figures of a run: those of every run, and those of visitors."""
-        differ = [name for name in FIGURES_OF_VISITORS if name in self.rows.columns]
+        further = (*FIGURES_OF_VISITORS, *WHERE_MEANS_MOVE)
+        differ = [name for name in further if name in self.rows.columns]
         return (*FIGURES_OF_A_RUN, *differ)
 
     @cached_property
@@ -400,10 +415,9 @@ class Comparison(Reported):
     """
 
     def __init__(self, results: Sequence[Result], measure: str = "pseudo_regret") -> None:
-        if measure not in MEASURES:
-            raise UnknownName.among("measure", measure, MEASURES)
         if not results:
             raise InvalidParameter("results must have at least one result; got none.")
+        check_measure(measure)
         self.results = dict(zip(_labels(results), results, strict=True))
         self.measure = measure
 
