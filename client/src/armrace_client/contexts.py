@@ -49,6 +49,16 @@ class Code(NamedTuple):
     leaf: int
 
 
+def code_from(numbers: Sequence[int], leaf: int) -> Code:
+    """The code of a visitor.
+
+    Args:
+        numbers: the number of each feature, in the order of the schema.
+        leaf: the number of the leaf.
+    """
+    return Code(struct.pack(f"<{len(numbers)}h", *numbers), leaf)
+
+
 class Number(msgspec.Struct, frozen=True, tag="number", forbid_unknown_fields=True):
     """A number; what lies outside its range counts as the nearest end."""
 
@@ -283,7 +293,7 @@ class ContextSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         _refuse_unknown(context, self.features)
         parts = {name: self.encode_value(name, context.get(name), key) for name in self.features}
         leaf = self.leaf({name: part[1] for name, part in parts.items()})
-        return Code(struct.pack(f"<{len(parts)}h", *(code for code, _ in parts.values())), leaf)
+        return code_from([code for code, _ in parts.values()], leaf)
 
     def encode_arm(
         self, values: Mapping[str, Value], key: bytes = b"", before: bytes = b""
@@ -364,6 +374,36 @@ class ContextSchema(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         codes = struct.unpack_from(f"<{len(self.features)}h", features)
         return dict(zip(self.features, codes, strict=True))
+
+    def code_of(self, numbers: Mapping[str, int], leaf: str) -> Code:
+        """The code of numbers that an export shows; refuse what no visitor has.
+
+        Args:
+            numbers: the number of each feature.
+            leaf: the name of the leaf, which the numbers do not determine.
+        """
+        _refuse_unknown(numbers, self.features)
+        for name, feature in self.features.items():
+            if getattr(feature, "buckets", 0):
+                raise InvalidParameter(
+                    f"the feature {name!r} falls into buckets by a key that stays with its "
+                    "experiment; leave it out of the schema."
+                )
+            if numbers.get(name) is None:
+                raise MissingFeature(f"the visit lacks the feature {name!r}.")
+            number, missing = numbers[name], self._may_lack and numbers[name] == MISSING
+            if isinstance(feature, Number):
+                fits = -GRID <= number <= GRID
+            elif isinstance(feature, Boolean):
+                fits = number in (-GRID, GRID)
+            else:
+                fits = 0 <= number <= len(feature.values)
+            if not (fits or missing):
+                raise BadFeature(f"the feature {name!r} cannot have the code {number}.")
+        leaves = self.leaf_names()
+        if leaf not in leaves:
+            raise BadFeature(f"no visitor is in the leaf {leaf!r:.200}.")
+        return code_from([numbers[name] for name in self.features], leaves.index(leaf))
 
     def coordinate_names(self) -> list[str]:
         """What each coordinate of a vector stands for, such as ``device=ios``."""

@@ -17,6 +17,7 @@ from armrace.service.keyring import DEFAULT_TENANT
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from armrace.contexts import Schema
     from armrace.service.imports import Imported
     from armrace.service.service import Service
 
@@ -93,6 +94,7 @@ def import_log(
     settle: Settle = None,
     missing: Missing = "drop",
     columns: options.ColumnOptions,
+    schema: options.SchemaFile = None,
     floor: Floor = None,
     seed: options.Seed = "0",
     tenant: Tenant = DEFAULT_TENANT,
@@ -106,14 +108,25 @@ def import_log(
     each row and learns only where that is the arm of the row, as in [bold]armrace replay[/bold], so
     that it has learned what it would have in as many rounds of its own. All other rows are kept as
     decisions, and it learns nothing from them. Rewards are rounded to 2^-20 of their range.
+
+    With a --schema, visitors have features. Those of an export are codes of the same schema; texts
+    that fell into buckets cannot be imported, since their key stays with the first experiment.
     """
+    import secrets
+
+    from armrace.contexts import plain_schema, read_schema
     from armrace.service.imports import import_rows
     from armrace.service.model.settings import make_settings
     from armrace_client.operations import Create
 
     check_targets(json, force=force)
     least = None if floor is None else share("floor", floor)
-    found = _read_log(log, columns) if columns.names_any else _read_export(log)
+    declared = read_schema(schema)
+    key = b"" if declared is None else secrets.token_bytes(16)
+    if columns.names_any:
+        found = _read_log(log, columns, declared, key)
+    else:
+        found = _read_export(log, declared)
     title = name or Path(log.removeprefix("sample:")).name.split(".")[0]
     asked = Create(
         title,
@@ -124,8 +137,9 @@ def import_log(
         number("window", window),
         settle or ("window" if found.is_timed else "immediate"),  # type: ignore[arg-type]  # checked
         options.reward_bounds(columns.rewards),
+        **({} if declared is None else plain_schema(declared)),
     )
-    settings = make_settings(asked, whole("seed", seed))
+    settings = make_settings(asked, whole("seed", seed), key)
     with _opened(into, tenant, keys) as service:
         smallest = found.least_propensity if least is None else least
         imported = import_rows(service, title, found.rows, settings, smallest)
@@ -142,19 +156,22 @@ class _Found(NamedTuple):
     is_timed: bool
 
 
-def _read_log(log: str, columns: options.ColumnOptions) -> _Found:
+def _read_log(
+    log: str, columns: options.ColumnOptions, schema: Schema | None, key: bytes
+) -> _Found:
     """Survey a log of another system, and say which rows cannot be used."""
     from armrace.offline import open_log
     from armrace.service.imports import rows_of
 
-    opened = open_log(log, **columns.arguments())
+    opened = open_log(log, **columns.arguments(), schema=schema)
+    opened.feature_key = key
     for sentence in opened.report.sentences():
         say(sentence)
     least = opened.least_propensity if opened.has_propensities else None
     return _Found(opened.arms, rows_of(opened), least, opened.columns.time is not None)
 
 
-def _read_export(log: str) -> _Found:
+def _read_export(log: str, schema: Schema | None) -> _Found:
     """Survey what ``armrace export`` wrote, which has probabilities and times."""
     from armrace.service.imports import rows_of_export, survey_export
 
@@ -166,7 +183,7 @@ def _read_export(log: str) -> _Found:
         raise InvalidParameter(
             f"{str(error).removesuffix('.')}; for a log of another system, give --arm and --reward."
         ) from None
-    return _Found(arms, rows_of_export(log), least, is_timed=True)
+    return _Found(arms, rows_of_export(log, schema), least, is_timed=True)
 
 
 def _tell(found: Imported, title: str, into: str, json: Path | None) -> None:

@@ -194,6 +194,8 @@ class Log:
     ) -> None:
         self.place = place
         self.schema = schema
+        self.feature_key = b""
+        """The key by which texts fall into buckets, in rows that are read again."""
         self.columns = columns
         self.bounds = bounds
         self.report = RowReport()
@@ -261,7 +263,9 @@ class Log:
         """
         noted = RowReport() if report is None else report
         for piece in pieces_of(self.place, self.columns):
-            yield checked_rows(piece, self.bounds, noted, self._contradicted, self.schema)
+            yield checked_rows(
+                piece, self.bounds, noted, self._contradicted, self.schema, self.feature_key
+            )
 
     def batches(self) -> Iterator[LogRows]:
         """Read the usable rows in order."""

@@ -96,6 +96,7 @@ def checked_rows(
     report: RowReport,
     refused: Mapping[str, str] | None = None,
     schema: Schema | None = None,
+    key: bytes = b"",
 ) -> pl.DataFrame:
     """Return the usable rows of a piece, and count the others in the report.
 
@@ -124,7 +125,7 @@ def checked_rows(
             given = pl.Series(role, [None] * raw.height, dtype=pl.String)
         if schema is not None and role.startswith(FEATURE):
             name = role.removeprefix(FEATURE)
-            columns[role], branches[name], faults = _read_feature(schema, name, given)
+            columns[role], branches[name], faults = _read_feature(schema, name, given, key)
         else:
             columns[role], faults = _READERS[role](given, bounds)
         for reason, mask in faults:
@@ -299,7 +300,7 @@ _READERS: dict[str, Reader] = {
 
 
 def _read_feature(
-    schema: Schema, name: str, raw: pl.Series
+    schema: Schema, name: str, raw: pl.Series, key: bytes
 ) -> tuple[pl.Series, np.ndarray, Faults]:
     """Return the codes of a feature and the branches that they take towards a leaf."""
     kind = type(schema.features[name])
@@ -307,7 +308,8 @@ def _read_feature(
         raw = raw.fill_nan(None)
     values = read_names(raw) if kind is Category else read_numbers(raw).fill_nan(None)
     # Every value once, as a service would encode it.
-    known = {each: _encoded(schema, name, each) for each in values.unique().drop_nulls().to_list()}
+    unique = values.unique().drop_nulls().to_list()
+    known = {each: _encoded(schema, name, each, key) for each in unique}
     usable = {each: parts for each, parts in known.items() if parts is not None}
     codes, branches = (
         _replaced(values, {each: parts[at] for each, parts in usable.items()}) for at in (0, 1)
@@ -333,12 +335,12 @@ _UNFIT = {
 }
 
 
-def _encoded(schema: Schema, name: str, value: str | float) -> tuple[int, int] | None:
+def _encoded(schema: Schema, name: str, value: str | float, key: bytes) -> tuple[int, int] | None:
     """Encode a value as it stands in a file; ``None`` if it cannot be."""
     if isinstance(schema.features[name], Boolean):
         return schema.encode_value(name, bool(value)) if value in (0.0, 1.0) else None
     try:
-        return schema.encode_value(name, value)
+        return schema.encode_value(name, value, key)
     except BadFeature:
         return None
 

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from armrace.kernels.generics import NO_FEATURES, ContextShape
 from armrace.limits import Limits
+from armrace.policies.common.constants import rounded_log
 from armrace.policies.linear.models import LinearOptimism, LinearPolicy, make_models
 from armrace.specification import Confidence
 
@@ -60,7 +61,7 @@ class CwOful(LinearPolicy, frozen=True, tag="cw-oful"):
         radius = self.radius
         if radius is None:
             models = shape.models(arms)
-            logarithm = shape.dimension * models * math.log((1 + horizon) / self.delta)
+            logarithm = shape.dimension * models * rounded_log((1 + horizon) / self.delta)
             bias = _NOISE * math.sqrt(shape.dimension) if corruption else 0.0
             radius = _NOISE * math.sqrt(logarithm) + bias + math.sqrt(models)
         return LinearOptimism(make_models(arms, shape, trust), float(radius))

@@ -32,6 +32,7 @@ from armrace.kernels.leaves import Leaves, make_leaves, state_in
 from armrace.kernels.sampling import choose_by_weights
 from armrace.kernels.states import grown_by
 from armrace.kernels.streams import Stream
+from armrace.policies.common.constants import rounded_log
 from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
 from armrace.policies.leaders.barrier import FirstScale, Optimism, ScaleGrowth, barrier_weights
 from armrace.policies.linear.models import Ridge, fit, make_ridge, predicted, squared_width
@@ -78,7 +79,7 @@ def make_mixture(
         spread=np.full(1, _FIRST_SPREAD),
         rewards=np.zeros(1, dtype=np.int64),
         first_scale=float(first_scale),
-        growth=scale_growth / math.log(max(horizon, 2)),
+        growth=scale_growth / rounded_log(max(horizon, 2)),
         optimism=float(optimism),
     )
 

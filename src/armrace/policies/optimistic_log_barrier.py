@@ -14,6 +14,7 @@ from armrace.kernels.dispatch import implement
 from armrace.kernels.generics import Ticket, assign, learn, stamped
 from armrace.kernels.states import grown_by
 from armrace.policies.base import Guarantee
+from armrace.policies.common.constants import rounded_log
 from armrace.policies.common.counts import CountingPolicy, Counts, count_play, make_counts, record
 from armrace.policies.leaders.barrier import (
     FirstScale,
@@ -156,7 +157,7 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
         corruption: float,
         variances: Sequence[float] | None,
     ) -> Guarantee | None:
-        growth = self.scale_growth / math.log(max(horizon, 2))
+        growth = self.scale_growth / rounded_log(max(horizon, 2))
         proof = BarrierProof(len(gaps) + 1, horizon, self.first_scale, growth, self.optimism)
         if not proof.covers:
             return None
@@ -175,7 +176,7 @@ class OptimisticLogBarrier(CountingPolicy, frozen=True, tag="optimistic-log-barr
             ),
             optimism=float(self.optimism),
             first_scale=float(self.first_scale),
-            growth=self.scale_growth / math.log(max(horizon, 2)),
+            growth=self.scale_growth / rounded_log(max(horizon, 2)),
             scratch=BarrierScratch(make_expectation(arms), np.zeros(arms)),
         )
 

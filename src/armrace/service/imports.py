@@ -20,10 +20,12 @@ from typing import Any
 
 import msgspec
 
-from armrace.errors import AlreadyExists, InvalidParameter
+from armrace.contexts import Code, Schema
+from armrace.errors import AlreadyExists, ArmraceError, InvalidParameter
 from armrace.limits import Limits, check_number
 from armrace.offline.log import Log, natural_key
-from armrace.service.model.events import Decided, Rewarded
+from armrace.offline.readers import FEATURE
+from armrace.service.model.events import By, Decided, Rewarded, decided
 from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.generation import uniform_at
 from armrace.service.model.settings import (
@@ -37,6 +39,7 @@ from armrace.service.operations.deciding import SUSPICION, start_afresh_if_over
 from armrace.service.operations.experiments import begin_log
 from armrace.service.service import Service
 from armrace.service.work import Work
+from armrace_client.contexts import code_from
 
 _CHUNK = 10_000
 _PROBABILITY = Limits("probability", 0, 1, low_open=True)
@@ -60,6 +63,8 @@ class LoggedRow(msgspec.Struct, frozen=True):
     labels: dict[str, str] | None = None
     void: bool = False
     """Whether the visit counts as never made."""
+    code: Code | None = None
+    """The encoded features of the visitor, which an export has in two columns."""
 
 
 class Imported(msgspec.Struct, frozen=True):
@@ -122,19 +127,13 @@ class _Importer:
     def _decide(self, work: Work, index: int, row: LoggedRow) -> Decided:
         experiment = work.experiment
         experiment.advance(work.time)
-        drawn = experiment.draw(None)
+        drawn = experiment.draw(None, row.code)
         is_own = drawn.arm == index and self._accepts(experiment, row.probability)
-        return Decided(
-            work.time,
-            index,
-            drawn.ticket if is_own else None,
-            drawn.taken if is_own else 0,
-            row.probability,
-            unit=work.shard.hashed(row.unit),
-            source=row.source,
-            labels=row.labels,
-            by="policy" if is_own and drawn.ticket is not None else "editor",
-        )
+        ticket, taken = (drawn.ticket, drawn.taken) if is_own else (None, 0)
+        origin = work.shard.hashed(row.unit), None, row.source, row.labels
+        by: By = "editor" if ticket is None else "policy"
+        made = work.time, index, ticket, taken, row.probability, b"", *origin, by
+        return decided(row.code, *made)
 
     def _accepts(self, experiment: ExperimentState, propensity: float | None) -> bool:
         """Whether a row that shows the arm that was drawn becomes a decision of the policy."""
@@ -237,6 +236,8 @@ def _checked(rows: Iterable[LoggedRow], settings: Settings) -> Iterator[LoggedRo
             if share is not None:
                 check_number(f"{limits.meaning} of row {number}", share, limits)
         check_labels(row.labels)
+        if (row.code is None) != (settings.schema is None):
+            raise InvalidParameter(f"row {number} must have features exactly if there is a schema.")
         yield row
 
 
@@ -256,7 +257,7 @@ def rows_of(log: Log) -> Rows:
 
 
 def _read_log(log: Log) -> Iterator[LoggedRow]:
-    scale = RewardScale(*log.bounds)
+    scale, columns = RewardScale(*log.bounds), list(log.schema.features if log.schema else ())
     for frame in log.frames():
         for row in frame.iter_rows(named=True):
             yield LoggedRow(
@@ -267,26 +268,44 @@ def _read_log(log: Log) -> Iterator[LoggedRow]:
                 scale.reward(row["reward"] * 2**20),
                 None,
                 row.get("source"),
+                code=None
+                if log.schema is None
+                else code_from([row[FEATURE + name] for name in columns], row["leaf"]),
             )
 
 
 # --- what an export of a service wrote ----------------------------------------------------------
 
 
-def rows_of_export(path: Path | str) -> Rows:
-    """Return the rows of an export, whose ending says the format: .ndjson or .parquet."""
-    return Rows(partial(_read_export, path))
+def rows_of_export(path: Path | str, schema: Schema | None = None) -> Rows:
+    """Return the rows of an export, whose ending says the format: .ndjson or .parquet.
+
+    With a schema they have the features of the visitors, else they are left out.
+    """
+    return Rows(partial(_read_export, path, schema))
 
 
-def _read_export(path: Path | str) -> Iterator[LoggedRow]:
+def _read_export(path: Path | str, schema: Schema | None) -> Iterator[LoggedRow]:
     rows = (row for frame in _frames(Path(path)) for row in frame.iter_rows(named=True))
     for number, row in enumerate(rows, start=1):
         try:
-            yield msgspec.convert({**row, "labels": _labels(row["labels"])}, LoggedRow)
+            code = None if schema is None else _code_of(schema, row, number)
+            yield msgspec.convert(
+                {**row, "labels": _labels(row["labels"]), "code": code}, LoggedRow
+            )
         except msgspec.MsgspecError as error:
             raise InvalidParameter(
                 f"{path} is not an export of a service: {error} (row {number})."
             ) from None
+
+
+def _code_of(schema: Schema, row: dict[str, Any], number: int) -> Code:
+    """Return the features of a visitor, which come from a file, so that all may be wrong."""
+    features = msgspec.convert(_labels(row.get("features")), dict[str, int])
+    try:
+        return schema.code_of(features, str(row.get("leaf")))
+    except ArmraceError as error:
+        raise InvalidParameter(f"row {number} does not fit the schema: {error}") from None
 
 
 def _labels(given: Any) -> Any:
@@ -325,7 +344,8 @@ def _frames(path: Path) -> Iterator[Any]:
     try:
         scan = pl.scan_ndjson(path) if path.suffix == ".ndjson" else pl.scan_parquet(path)
         present = scan.collect_schema().names()
-        missing = [name for name in LoggedRow.__struct_fields__ if name not in present]
+        wanted = (name for name in LoggedRow.__struct_fields__ if name != "code")
+        missing = [name for name in wanted if name not in present]
         if missing:
             raise InvalidParameter(
                 f"{path} is not an export of a service: it has no column {missing[0]!r}; for a log "
