@@ -156,6 +156,23 @@ def test_the_page_on_visitors_says_what_its_data_say() -> None:
     assert all(ADVERSARIES.make(json.loads(attack)) for attack in attacks)
 
 
+def test_the_page_on_visitors_says_what_lists_of_experts_lose() -> None:
+    text = (FOLDER / "visitors-under-attack.md").read_text(encoding="utf-8")
+    done = python("-m", "docs.experiments.visitor_experts", "--tables", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 33
+    assert all(line in text for line in done.stdout.splitlines())
+    data = (FOLDER / "visitor_experts.ndjson").read_text().splitlines()
+    last = {(c["environment"], c["budget"], c["policy"]): c for c in map(json.loads, data)}
+    assert len(last) == 72
+    assert all(cell["runs"] >= 20 for cell in last.values())
+    # List f, as the script plays it, is what is shipped.
+    for line in (FOLDER / "visitors.ndjson").read_text().splitlines():
+        cell = json.loads(line)
+        if cell["policy"] == "expert-barrier" and not cell["budget"]:
+            assert cell["mean"] == last[cell["environment"], 0.0, "list-f"]["mean"]
+
+
 @pytest.mark.long
 def test_cells_of_visitors_are_searched_and_exchanged() -> None:
     found = rows(printed("visitors.py", "--quick"))
