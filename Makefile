@@ -22,13 +22,15 @@ packages:
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade -c constraints.txt pip
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 
-# The tests start a PostgreSQL, a chromium and an nginx of their own; root can install them on Debian.
+# The tests start a PostgreSQL, a chromium and an nginx of their own, and try alert rules with Prometheus's promtool; root can
+# install them on Debian.
 # The headless shell of chromium saves the tests a minute of processor time; else a chromium will do.
 APT_INSTALL := DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends
 programs:
 	@missing=; \
 	  ls -d /usr/lib/postgresql/*/bin > /dev/null 2>&1 || command -v initdb > /dev/null || missing="$$missing postgresql"; \
 	  command -v nginx > /dev/null || test -x /usr/sbin/nginx || missing="$$missing nginx-light"; \
+	  command -v promtool > /dev/null || missing="$$missing prometheus"; \
 	  shell=; command -v chromium-headless-shell > /dev/null && shell=yes; \
 	  browser=$$shell; command -v chromium > /dev/null || command -v chromium-browser > /dev/null && browser=yes; \
 	  if [ -z "$$missing" ] && [ "$$shell" ]; then :; \
