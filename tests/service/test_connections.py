@@ -107,3 +107,41 @@ def test_a_server_that_stops_ends_its_streams(address):
     with connect(address) as follower:
         follower.sendall(b"GET /v1/experiments/ads/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert follower.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+class Written:
+    """A transport that keeps what is written to it, part by part."""
+
+    parts: list[bytes]
+
+    def __init__(self, transport):
+        self._transport = transport
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    def write(self, data):
+        self.parts.append(data)
+        self._transport.write(data)
+
+
+def test_an_answer_is_written_at_once_and_a_stream_from_its_head_on(address, monkeypatch):
+    made = server.Connection.connection_made
+    monkeypatch.setattr(
+        server.Connection, "connection_made", lambda self, transport: made(self, Written(transport))
+    )
+    monkeypatch.setattr(Written, "parts", [], raising=False)
+    with connect(address) as client:
+        for _ in range(2):
+            client.sendall(HEAD + b"\r\n{}")
+            assert answer_on(client) == Written.parts.pop()
+        client.sendall(b"HEAD /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        head = client.recv(65536)  # which is all, though it names the length of a body
+        assert b"content-length: 1" in head
+        assert [head] == Written.parts
+        Written.parts.clear()
+        client.sendall(b"GET /v1/experiments/ads/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        while b"event: state" not in client.recv(65536):
+            pass
+        assert Written.parts[0].endswith(b"\r\n\r\n")
+        assert len(Written.parts) > 1

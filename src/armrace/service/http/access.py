@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import math
+import re
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
@@ -61,7 +62,7 @@ _REFRESH_SECONDS = 0.1
 _LOCAL_HOSTS = (b"127.0.0.1", b"localhost", b"[::1]")
 _OTHER_SITES = (b"cross-site", b"same-site")
 _LONGEST_PERSON = 200
-_FORWARDED = (b"forwarded", b"x-real-ip", b"via")
+_FORWARDED = re.compile(rb"(?<!\S)(x-forwarded-|(forwarded|x-real-ip|via)(?!\S))")
 
 
 class _Bucket:
@@ -210,7 +211,7 @@ class Access:
         named = headers.get(b"host", b"").rsplit(b":", 1)[0] in _LOCAL_HOSTS
         if not named or client is None or not is_loopback(client[0]):
             raise Forbidden("without keys, the service answers requests to localhost alone.")
-        if any(name.startswith(b"x-forwarded-") or name in _FORWARDED for name in headers):
+        if _FORWARDED.search(b" ".join(headers)):
             raise Forbidden("without keys, the service answers no request through a proxy.")
         if is_of_another_site(http, headers):
             raise Forbidden("without keys, the service answers no page of another site.")

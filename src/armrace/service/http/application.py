@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -48,6 +48,7 @@ from armrace.service.http.endpoints import (
     ClientGone,
     Endpoint,
     make_document,
+    read_body,
 )
 from armrace.service.http.metrics import MEDIA_TYPE, Counts, Metrics
 from armrace.service.http.webhooks import Webhooks, WebhookSettings
@@ -355,17 +356,24 @@ class _Handler:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began, caller, refusal, more = time.perf_counter(), None, None, {}
+        endpoint, charge = self._endpoint, self._api.access.charge
         headers, status = dict(scope["headers"]), self._route.status
         name = request_id(headers.get(b"x-request-id"))
         try:
             caller = self._caller(scope, headers)
-            answer = await self._answer(caller, scope, headers, receive)
+            if endpoint.cost is not None:
+                charge(caller.key, endpoint.cost)
+            body = b"" if endpoint.is_query else await read_body(receive, self._route.limit)
+            operation = endpoint.read(scope, headers, body)
+            if endpoint.cost is None:
+                charge(caller.key, max(1, operation.events()))
+            answer = await self._perform(caller, operation, scope, headers)
             if isinstance(answer, (AsyncGeneratorType, ExportFile)):
-                self._log.write(name, self._endpoint, status, began, None)
+                self._log.write(name, endpoint, status, began, None)
                 await _send_parts(answer, name, scope, receive, send)
                 return
             content = await _encoded(answer) if _is_long(answer) else _encode(answer)
-            if tag := self._endpoint.tag(content):
+            if tag := endpoint.tag(content):
                 more = {"ETag": tag}
                 if tag.encode() in headers.get(b"if-none-match", b""):
                     status, content = 304, b""
@@ -376,7 +384,7 @@ class _Handler:
             more, sentence = headers_of(refusal), str(refusal)
             if caller is not None and not caller.may_read:  # nor learn which names there are
                 sentence = getattr(refusal, "brief", None) or sentence
-            status, said = self._endpoint.refuse(refusal, sentence, scope)
+            status, said = endpoint.refuse(refusal, sentence, scope)
             content = _encode(said)
         sent = [
             (b"content-type", b"application/json"),
@@ -386,31 +394,23 @@ class _Handler:
         sent += [(key.lower().encode(), value.encode()) for key, value in more.items()]
         await send({"type": "http.response.start", "status": status, "headers": sent})
         await send({"type": "http.response.body", "body": content})
-        self._log.write(name, self._endpoint, status, began, refusal)
+        self._log.write(name, endpoint, status, began, refusal)
 
     def _caller(self, scope: Scope, headers: Headers) -> Caller:
         return self._api.access.check(scope, headers, self._route.scope, self._route.operator)
 
-    async def _answer(
-        self, caller: Caller, scope: Scope, headers: Headers, receive: Receive
-    ) -> Any:
-        endpoint, charge = self._endpoint, self._api.access.charge
-        if not endpoint.has_own_cost:
-            charge(caller.key, self._route.cost)
-        operation = await endpoint.read(scope, headers, receive)
-        if endpoint.has_own_cost:
-            charge(caller.key, max(1, operation.events()))
-        return await self._api.submit(caller, operation)
+    def _perform(
+        self, caller: Caller, operation: Operation[Any], scope: Scope, headers: Headers
+    ) -> Awaitable[Any]:
+        return self._api.submit(caller, operation)
 
 
 class _EventsHandler(_Handler):
     """The state of an experiment whenever it has changed, as a stream."""
 
-    async def _answer(
-        self, caller: Caller, scope: Scope, headers: Headers, receive: Receive
+    async def _perform(
+        self, caller: Caller, operation: Operation[Any], scope: Scope, headers: Headers
     ) -> Any:
-        self._api.access.charge(caller.key)
-        operation = await self._endpoint.read(scope, headers, receive)
         await self._api.submit(caller, operation)  # refused here, before the stream begins
         self._api.streams.check(caller.key_id)
         return self._states(caller, operation, partial(self._caller, scope, headers))

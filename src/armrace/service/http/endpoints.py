@@ -72,25 +72,26 @@ class Endpoint:
         self.media: list[str] = ["application/json"]
         if self.answer is bytes:
             self.media = list(FORMATS.values())
-        self.has_own_cost = kind.events is not Operation.events
-        """Whether what it counts as depends on what is asked for."""
+        has_own_cost = kind.events is not Operation.events
+        self.cost: int | None = None if has_own_cost else self.route.cost
+        """How many events it counts as; ``None`` if that depends on what is asked for."""
+        self.is_query = self.route.method == "GET"
+        """Whether what is asked for is in the address, and not in a body."""
 
-    async def read(self, scope: Scope, headers: Headers, receive: Receive) -> Operation[Any]:
+    def read(self, scope: Scope, headers: Headers, body: bytes) -> Operation[Any]:
         """Return the operation that a request asks for, or refuse it."""
-        is_query = self.route.method == "GET"
-        body = b"" if is_query else await read_body(receive, self.route.limit)
         if body and not headers.get(b"content-type", b"").lower().startswith(b"application/json"):
             # A page of another site can send anything else without asking the service first.
             raise WrongMedia("the header Content-Type must be application/json.")
         try:
-            if is_query:
+            if self.is_query:
                 pairs = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
                 rest = msgspec.convert(dict(pairs), self.rest, strict=False)
             else:
                 rest = self._decoder.decode(body or b"{}")
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             reason = " ".join(str(error).split()).rstrip(".")
-            what = "query" if is_query else "body"
+            what = "query" if self.is_query else "body"
             raise Unreadable(f"the {what} is refused: {reason[:300]}.") from None
         named = [scope["path_params"][each] for each in self.parts]
         operation = self.kind(*named, *msgspec.structs.astuple(rest))
@@ -199,7 +200,7 @@ ENDPOINTS += tuple(
     if each.route.alias
 )
 EVENTS = Endpoint("events", Describe, f"{Describe.route.path}/events")
-EVENTS.answer, EVENTS.media = bytes, ["text/event-stream"]
+EVENTS.answer, EVENTS.media, EVENTS.cost = bytes, ["text/event-stream"], 1
 EVENTS.description = (
     "Follow the state of an experiment in a stream of events, one whenever it has changed."
 )

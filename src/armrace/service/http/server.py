@@ -126,6 +126,28 @@ class Connections:
             oldest.end()
 
 
+class _Whole:
+    """Sends the head of an answer along with its body, which is half as much work for the system.
+
+    The body of a stream, whose length is not known, may come later than its head.
+    """
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle, self._transport = cycle, cycle.transport
+        self._head: bytes | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        cycle, head = self._cycle, self._head
+        if head is None and cycle.expected_content_length and cycle.scope["method"] != "HEAD":
+            self._head = data
+        else:
+            self._transport.write(head + data if head else data)
+            self._head = b""
+
+
 class Connection(HttpToolsProtocol):
     """A connection whose requests have a limited head, and whose client has to go on.
 
@@ -139,7 +161,7 @@ class Connection(HttpToolsProtocol):
         self._application = self.app
         self._cycles: list[RequestResponseCycle] = []
         self.network = ""
-        self._head_size = 0
+        self._head_size = self._packet_size = 0
         self._in_message = self._in_body = False
         self._trusted_until = 0.0
         self._owed_since: float | None = None
@@ -174,7 +196,8 @@ class Connection(HttpToolsProtocol):
             return
         if not self._in_message:  # an empty line too, which no parser tells of
             self._in_message, self._owed_since = True, time.monotonic()
-        self._head_size += len(data)
+        self._packet_size = len(data)
+        self._head_size += self._packet_size
         super().data_received(data)
         if self._head_size > _LARGEST_HEAD and not self.transport.is_closing():
             self._refuse(HeadersTooLarge(_SENTENCE))
@@ -191,17 +214,21 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_body, self._owed_since = True, time.monotonic()
+        may_be_large = self._head_size + self._packet_size > _LARGEST_HEAD
         self._head_size = 0
-        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
         self.app = self._application
-        if size > _LARGEST_HEAD:
+        if may_be_large and self._size_of_head() > _LARGEST_HEAD:
             self.app = response_to(HeadersTooLarge(_SENTENCE), CLOSE)
         elif self._crowd.is_full_for(self) and self.url.partition(b"?")[0] not in _HEALTH:
             sentence = "there are more connections than the service takes; ask again later."
             self.app = response_to(Overloaded(sentence), CLOSE)
         super().on_headers_complete()
+        self.cycle.transport = _Whole(self.cycle)  # type: ignore[assignment]  # all that it needs
         self._cycles = [each for each in self._cycles if not each.response_complete]
         self._cycles.append(self.cycle)
+
+    def _size_of_head(self) -> int:
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def on_body(self, body: bytes) -> None:
         self._head_size = 0
