@@ -133,18 +133,19 @@ class _Whole:
     """
 
     def __init__(self, cycle: RequestResponseCycle) -> None:
-        self._cycle, self._transport = cycle, cycle.transport
-        self._head: bytes | None = None
+        self._transport = cycle.transport
+        self._cycle: RequestResponseCycle | None = cycle
+        self._head = b""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        cycle, head = self._cycle, self._head
-        if head is None and cycle.expected_content_length and cycle.scope["method"] != "HEAD":
+        cycle, self._cycle = self._cycle, None  # which refers to this
+        if cycle and cycle.expected_content_length and cycle.scope["method"] != "HEAD":
             self._head = data
         else:
-            self._transport.write(head + data if head else data)
+            self._transport.write(self._head + data if self._head else data)
             self._head = b""
 
 
