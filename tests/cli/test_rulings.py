@@ -7,7 +7,6 @@ import random
 import sys
 from types import SimpleNamespace
 
-import duckdb
 import polars as pl
 import pytest
 
@@ -20,6 +19,7 @@ from armrace.service.service import open_service
 from armrace_client import Client
 from armrace_client.operations import Visit
 from hosting import hosted
+from processes import python
 from serving import events
 
 VISITS = [
@@ -107,7 +107,8 @@ def test_a_file_of_any_form_names_the_same_visits(store, tmp_path, capsys, write
 def test_the_parquet_file_of_a_query_of_duckdb_is_ruled_on(store, tmp_path, capsys):
     bots = tmp_path / "bots.parquet"
     query = "SELECT 'unit ' || n AS visitor, 'clicks: ' || n AS rule FROM range(3, 6) AS b(n)"
-    duckdb.sql(f"COPY ({query}) TO '{bots}'")
+    copy = f"COPY ({query}) TO '{bots}'"
+    python("-c", f"import duckdb; duckdb.sql({copy!r})", check=True)
     more = ("--by", "unit", "--column", "visitor", "--reason-column", "rule")
     assert rule(store, capsys, "void", bots, *more)[0]["changed"] == 3
     with open_service(store.place) as service:
@@ -196,7 +197,8 @@ def test_broken_rows_are_counted_by_their_reason(store, tmp_path, capsys):
         assert reason in error
     path.write_text('{"click": "%s"}\n{"click": {"a": 1}}\nno\n{"click": "c1"}\n' % ("é" * 33))
     found, error = rule(store, capsys, "void", path, "--by", "label:click")
-    assert found["names"] >= 1
+    assert (found["names"], found["unchanged"]) == (1, 1)
+    assert "1 row left out: the identifier is a list or an object (row 2)." in error
     assert "the identifier has more than 64 bytes" in error
     assert "not a JSON object (row 3)" in error
 
@@ -260,6 +262,27 @@ def test_a_file_is_ruled_on_over_http(tmp_path, capsys, monkeypatch):
         with Client(address, keys["admin"]) as client:
             actions = client.actions("ads")
     assert (actions[0].action, actions[0].detail) == ("void", "2 visits by 3 units")
+
+
+def lines_of(form, broken):
+    for number in range(10 * len(broken)):
+        name = broken[number // 10] if number % 10 == 3 else f"unit {number}"
+        yield f"{name},fast" if form == "csv" else json.dumps({"unit": name, "rule": "fast"})
+
+
+@pytest.mark.parametrize("rows", [20_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+def test_of_a_long_file_all_rows_are_used_that_can_be(tmp_path, rows):
+    """A tenth of the rows is broken, in four ways."""
+    kinds = {"csv": ["", "x" * 300, "a,b,c", "x\ufffd"], "ndjson": ["", "x" * 300, {"a": 1}, [1]]}
+    for form, ways in kinds.items():
+        path = tmp_path / f"names.{form}"
+        broken = [ways[number % 4] for number in range(rows // 10)]
+        head = ["unit,rule"] if form == "csv" else []
+        path.write_text("\n".join([*head, *lines_of(form, broken)]))
+        read = IdentifierFile(path, "unit", None, "rule")
+        assert (read.report.rows, read.report.used) == (rows, rows - rows // 10)
+        assert sum(each.rows for each in read.report.problems) == rows // 10
+        assert sum(len(part.identifiers) for part in read.parts(2**20)) == rows - rows // 10
 
 
 def test_a_large_file_is_ruled_on_in_parts_that_fit_a_request(tmp_path, monkeypatch):

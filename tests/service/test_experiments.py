@@ -272,9 +272,9 @@ def test_every_change_says_who_made_it(service, clock):
         ("start-afresh", "for 10,000 decisions", "reason of start_afresh"),
         ("pause", "", "reason of pause"),
         ("resume", "", "reason of resume"),
-        ("void", "1 visits by source bots", "forged"),
+        ("void", "1 visit by source bots", "forged"),
         ("begin-standing-hold", "source bots", ""),
-        ("release", "1 visits by source bots", ""),
+        ("release", "1 visit by source bots", ""),
         ("end-standing-hold", "source bots", ""),
         ("finish", "", ""),
     ]

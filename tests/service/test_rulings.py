@@ -354,7 +354,7 @@ def test_the_log_says_how_visits_were_selected_but_names_no_unit(visited):
     service.void("ads", units=["unit 0"], reason="a bot")
     service.hold("ads", sources=["source 1"], since=START + 1)
     hold, void, *_ = service.actions("ads")
-    assert (void.action, void.detail, void.reason) == ("void", "1 visits by 1 units", "a bot")
+    assert (void.action, void.detail, void.reason) == ("void", "1 visit by 1 unit", "a bot")
     assert (hold.action, hold.detail) == (
         "hold",
         "4 visits by source source 1; since 2023-11-14 22:13 UTC",

@@ -186,6 +186,7 @@ _SEPARATORS = ",;\t|"
 _BEYOND = "beyond"
 _NUMERIC = ("reward", "propensity")
 _JSON_ENDINGS = (".ndjson", ".jsonl", ".json")
+STRUCTURED = "the {} is a list or an object"
 _BROKEN = (pl.exceptions.PolarsError, OSError, EOFError, zlib.error, MemoryError)
 
 
@@ -195,10 +196,8 @@ class Piece(NamedTuple):
     frame: pl.DataFrame
     first: int
     """The number of the first row; rows count from 1."""
-    unreadable: frozenset[int] = frozenset()
-    """Rows of the frame, counted from 0, that are not of the format."""
-    reason: str = ""
-    """What is wrong with these."""
+    unreadable: Mapping[int, str] = {}
+    """Rows of the frame, counted from 0, that are not of the format, and what is wrong."""
     remark: str = ""
     """What a reader should know of the file, such as where it breaks off."""
 
@@ -333,7 +332,7 @@ def _text_pieces(path: Path, open_file: Any, columns: NamedColumns) -> Iterator[
                 if parser is None:
                     parser, rest = _parser_for(path, block, columns)
                 frame, unreadable = parser.parse(rest)
-                yield Piece(frame, first, unreadable, parser.reason)
+                yield Piece(frame, first, unreadable)
                 first += frame.height
     except _BROKEN as error:
         if parser is None:
@@ -389,8 +388,6 @@ def _parser_for(
 class _CsvParser:
     """Parses blocks of CSV without their header."""
 
-    reason = "more fields than the header has"
-
     def __init__(self, header: bytes, columns: NamedColumns) -> None:
         line = header.decode("utf-8", errors="replace").strip("\r")
         self._separator = max(_SEPARATORS, key=lambda each: (line.count(each), each == ","))
@@ -409,7 +406,7 @@ class _CsvParser:
         places = [*(f"c{at}" for at in range(len(names))), _BEYOND]
         self._header = self._separator.join(places).encode() + b"\n"
 
-    def parse(self, block: bytes) -> tuple[pl.DataFrame, frozenset[int]]:
+    def parse(self, block: bytes) -> tuple[pl.DataFrame, dict[int, str]]:
         """Return the rows of a block; missing values are null."""
         frame = self._attempt(block, '"', self._numbers)
         if frame is None:  # something is not a number: it stays text, to be reported row by row
@@ -418,7 +415,7 @@ class _CsvParser:
             frame = self._read(block, None, {})
         beyond = frame[_BEYOND].is_not_null().arg_true().to_list()
         named = frame.select(pl.col(at).alias(role) for role, at in self._where.items())
-        return named, frozenset(beyond)
+        return named, dict.fromkeys(beyond, "more fields than the header has")
 
     def _attempt(
         self, block: bytes, quote: str, numbers: dict[str, type[pl.DataType]]
@@ -451,8 +448,6 @@ class _CsvParser:
 class _JsonParser:
     """Parses blocks of NDJSON; a line that is not an object becomes a row of nulls."""
 
-    reason = "not a JSON object"
-
     def __init__(self, path: Path, block: bytes, columns: NamedColumns) -> None:
         seen: dict[str, None] = {}
         for line in block.splitlines()[:100]:
@@ -462,30 +457,36 @@ class _JsonParser:
         self._columns = columns.check(seen).named()
         self._schema = dict.fromkeys(self._columns.values(), pl.String)
 
-    def parse(self, block: bytes) -> tuple[pl.DataFrame, frozenset[int]]:
-        """Return the rows of a block, and those that are not JSON objects."""
+    def parse(self, block: bytes) -> tuple[pl.DataFrame, dict[int, str]]:
+        """Return the rows of a block, and what is wrong with those that cannot be used."""
+        unreadable: dict[int, str] = {}
         try:
             frame = pl.read_ndjson(block, schema=self._schema)
-            unreadable: frozenset[int] = frozenset()
         except pl.exceptions.PolarsError:
+            frame = None
+        # Polars writes objects and lists as text.
+        if frame is None or any(each.str.contains(r"^[\[{]").any() for each in frame):
             frame, unreadable = self._line_by_line(block)
         return (
             frame.select(pl.col(name).alias(role) for role, name in self._columns.items()),
             unreadable,
         )
 
-    def _line_by_line(self, block: bytes) -> tuple[pl.DataFrame, frozenset[int]]:
+    def _line_by_line(self, block: bytes) -> tuple[pl.DataFrame, dict[int, str]]:
         rows: list[dict[str, str | None]] = []
-        unreadable = set()
+        unreadable = {}
         for line in block.splitlines():
             if not line.strip():
                 continue
             found = _object(line)
             if found is None:
-                unreadable.add(len(rows))
+                unreadable[len(rows)] = "not a JSON object"
             values = found or {}
+            for role, name in self._columns.items():
+                if isinstance(values.get(name), (list, dict)):
+                    unreadable[len(rows)] = STRUCTURED.format(role)
             rows.append({name: _text(values.get(name)) for name in self._schema})
-        return pl.DataFrame(rows, schema=self._schema), frozenset(unreadable)
+        return pl.DataFrame(rows, schema=self._schema), unreadable
 
 
 def _keys(line: bytes) -> list[str]:

@@ -13,8 +13,8 @@ import polars as pl
 
 from armrace.contexts import LONGEST_TEXT, Boolean, Category, Number, Schema
 from armrace.errors import BadFeature
-from armrace.formatting import count, percent
-from armrace.offline.readers import FEATURE, Piece
+from armrace.formatting import count, number_of, percent
+from armrace.offline.readers import FEATURE, STRUCTURED, Piece
 
 _EXAMPLES = 5
 
@@ -30,9 +30,8 @@ class RowProblem(msgspec.Struct, kw_only=True):
     def words(self) -> str:
         """Say it in one sentence."""
         more = ", ..." if self.rows > len(self.examples) else ""
-        noun = "row" if self.rows == 1 else "rows"
         where = ", ".join(count(row) for row in self.examples) + more
-        return f"{count(self.rows)} {noun} left out: {self.reason} (row {where})."
+        return f"{number_of(self.rows, 'row')} left out: {self.reason} (row {where})."
 
 
 class RowReport(msgspec.Struct, kw_only=True):
@@ -69,7 +68,8 @@ class RowReport(msgspec.Struct, kw_only=True):
     def sentences(self) -> list[str]:
         """Say how many rows were used, and name each reason with its count and first rows."""
         share = f" ({percent(self.used / self.rows)})" if 0 < self.used < self.rows else ""
-        first = f"{count(self.used)} of {count(self.rows)} rows{share} are used."
+        verb = "is" if self.rows == 1 else "are"
+        first = f"{count(self.used)} of {number_of(self.rows, 'row')}{share} {verb} used."
         listed = sorted(self.problems, key=lambda each: -each.rows)
         return [first, *(each.words() for each in listed), *self.remarks]
 
@@ -109,19 +109,14 @@ def checked_rows(
     columns = {"row": pl.Series(numbers, dtype=pl.Int64)}
     branches: dict[str, np.ndarray] = {}
     usable = np.ones(raw.height, dtype=np.bool_)
-    if piece.unreadable:
-        _exclude(
-            report,
-            usable,
-            numbers,
-            piece.reason,
-            np.isin(np.arange(raw.height), list(piece.unreadable)),
-        )
+    for reason in dict.fromkeys(piece.unreadable.values()):
+        places = [at for at, why in piece.unreadable.items() if why == reason]
+        _exclude(report, usable, numbers, reason, np.isin(np.arange(raw.height), places))
     for role in raw.columns:
         given = raw[role]
         if is_structured(given):
             every = np.ones(raw.height, dtype=np.bool_)
-            _exclude(report, usable, numbers, f"the {role} is a list or an object", every)
+            _exclude(report, usable, numbers, STRUCTURED.format(role), every)
             given = pl.Series(role, [None] * raw.height, dtype=pl.String)
         if schema is not None and role.startswith(FEATURE):
             name = role.removeprefix(FEATURE)

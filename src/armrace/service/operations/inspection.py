@@ -18,6 +18,7 @@ from armrace.audit import Audit
 from armrace.audit.auditing import LEVEL
 from armrace.errors import ArmraceError, InvalidParameter, Overloaded
 from armrace.files import atomic_path
+from armrace.formatting import number_of
 from armrace.limits import check_number
 from armrace.service.loading import Gone, LogReader, check_subjects, events_of, in_parts
 from armrace.service.log.store import Store
@@ -174,7 +175,7 @@ def _described(event: events.Event, arms: list[str]) -> tuple[str, str]:
     if isinstance(event, events.Created):
         return "create", f"{len(event.settings['arms'])} arms"
     if isinstance(event, events.Ruled):
-        return event.verdict, f"{len(event.decisions):,} visits by {event.selection}"
+        return event.verdict, f"{number_of(len(event.decisions), 'visit')} by {event.selection}"
     if isinstance(event, events.HoldChanged):
         what = [f"{name}={value}" for name, value in event.labels.items()]
         what += [] if event.source is None else [f"source {event.source}"]

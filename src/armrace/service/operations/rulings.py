@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
 from armrace.errors import ArmraceError, DamagedFile, InvalidParameter, Outdated
+from armrace.formatting import number_of
 from armrace.limits import Limits, check_number
 from armrace.service.loading import LogReader, events_of
 from armrace.service.log.chain import BEGINNING, Head, LogRecord
@@ -540,7 +541,7 @@ def _replayed(
 def _words(asked: Ruling) -> str:
     """Return how visits were selected, in a few words; of identifiers only how many there were."""
     lists = _lists(asked)
-    said = [f"{len(each)} {what}" for what, each in lists.items() if what in IDENTIFIERS[:3]]
+    said = [number_of(len(lists[what]), what[:-1]) for what in IDENTIFIERS[:3] if what in lists]
     if asked.sources is not None:
         shown = ", ".join(asked.sources[:3])
         said.append(f"source {shown}" + (" and others" if len(asked.sources) > 3 else ""))
