@@ -21,6 +21,7 @@ from socket import SO_SNDBUF, SOL_SOCKET
 from typing import Any, NamedTuple
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
     HttpToolsProtocol,
@@ -304,6 +305,8 @@ def _network(address: str) -> str:
     return str(found or address)
 
 
+Wrap = Callable[[ASGIApp], ASGIApp]
+"""Returns middleware around an application."""
 _GRACE_SECONDS = 10
 _MOST_CONNECTIONS = 2000
 """With more than these that have a key, others are answered 503 at once."""
@@ -321,13 +324,14 @@ class Server(uvicorn.Server):
         port: int,
         grace: int = _GRACE_SECONDS,
         per_address: int = PER_ADDRESS,
+        wrap: Wrap = lambda application: application,
     ) -> None:
         self._streams = application.streams
         self._next_look = 0.0
         crowd = Connections(_most_connections(), per_address)
         super().__init__(
             uvicorn.Config(
-                application,
+                wrap(application),
                 host=host,
                 port=port,
                 http=partial(Connection, crowd=crowd),  # type: ignore[arg-type]  # makes one
@@ -435,11 +439,12 @@ def serve(
     pages: Pages = lambda api: (),
     clock: Callable[[], int] | None = None,
     alongside: Callable[[Service], AbstractContextManager[Any]] = nullcontext,
+    wrap: Wrap = lambda application: application,
 ) -> str | None:
     """Serve until the process is told to stop, or until the store fails; return why it has.
 
     What happens is logged; ``say`` shows a person what no log must have. ``alongside`` is entered
-    while the service serves.
+    while the service serves, and ``wrap`` puts ASGI middleware around the application.
     """
     host, port, proxies = settings.host, settings.port, settings.proxies
     if (webhook := settings.webhooks) is not None:
@@ -468,7 +473,7 @@ def serve(
     application = create_application(
         service, settings.rate, stop, version, log, pages, settings.open, proxies, webhook
     )
-    server = Server(application, host, port, per_address=settings.per_address)
+    server = Server(application, host, port, per_address=settings.per_address, wrap=wrap)
     if settings.open:
         log.note("warning", _OPEN)
     said = f"Listening on {settings.address}; see /docs there. Ctrl-C stops the service."
