@@ -133,7 +133,7 @@ def verified(headers, body):
 def test_an_alarm_is_told_once_signed_with_words_and_a_link(service, clock, secret):
     with receiving(200) as receiver, told(service, receiver.url, secret) as (client, outbox):
         attacked(service, clock, "help <answers>")
-        until(lambda: receiver.got and not outbox.waiting)
+        until(lambda: receiver.got and not outbox.state.waiting)
         for _ in range(5):  # more of the same
             service.decide_many("help <answers>", 200)
             clock.move(10)
@@ -174,7 +174,7 @@ def test_what_was_not_taken_is_sent_again_as_the_same_message(service, clock, se
         ),
     ):
         attacked(service, clock)
-        until(lambda: len(receiver.got) == 4 and not outbox.waiting)
+        until(lambda: len(receiver.got) == 4 and not outbox.state.waiting)
         time.sleep(0.2)
         assert len({headers["webhook-id"] for headers, _ in receiver.got}) == 1
         assert len(receiver.got) == 4, "a redirect is not followed"
@@ -197,10 +197,10 @@ def test_a_receiver_that_fails_holds_nothing(service, clock, secret, behaviour, 
                 url = f"http://127.0.0.1:{mute.getsockname()[1]}/"
             with told(service, url, secret) as (client, outbox):
                 attacked(service, clock)
-                until(lambda: outbox.waiting and outbox.waiting[0].attempts > 1)
+                until(lambda: outbox.state.waiting and outbox.state.waiting[0].attempts > 1)
                 assert client.post("/v1/experiments/ads/decide", json={}).status_code == 200
                 attacked(service, clock, "other")
-                until(lambda: len(outbox.waiting) == 2)
+                until(lambda: len(outbox.state.waiting) == 2)
                 began = time.monotonic()
     # Neither the receiver nor what waits for it keeps the service from ending.
     assert time.monotonic() - began < 20
@@ -220,7 +220,7 @@ def test_a_restart_neither_loses_nor_repeats_an_alarm(tmp_path, clock, secret):
     with receiving(200) as receiver:
         # The experiment is not even loaded.
         with told(opened(tmp_path, clock), receiver.url, secret) as (_, outbox):
-            until(lambda: receiver.got and not outbox.waiting)
+            until(lambda: receiver.got and not outbox.state.waiting)
         for _ in range(2):
             with told(opened(tmp_path, clock), receiver.url, secret) as (client, outbox):
                 assert client.get("/v1/experiments/ads").status_code == 200
@@ -242,7 +242,7 @@ def test_an_alarm_of_the_last_second_is_told_after_a_restart(tmp_path, clock, se
 def test_bots_that_come_back_after_a_void_are_told_again(service, clock, secret):
     with receiving(200) as receiver, told(service, receiver.url, secret) as (_, outbox):
         attacked(service, clock)
-        until(lambda: len(receiver.got) == 1 and not outbox.waiting)
+        until(lambda: len(receiver.got) == 1 and not outbox.state.waiting)
         service.void("ads", since=clock.now - 15_000)
         assert service.history("ads").alarms[-1] == 0
         for second in range(90):
@@ -268,7 +268,7 @@ def tell(outbox, *alarms, log=1, generation=0, ruled=0):
 
 
 def news(outbox):
-    return [json.loads(each.body)["new"] for each in outbox.waiting]
+    return [json.loads(each.body)["new"] for each in outbox.state.waiting]
 
 
 def test_an_alarm_that_comes_and_goes_is_told_once_an_hour_at_most(tmp_path, moment):
@@ -286,27 +286,27 @@ def test_an_alarm_that_comes_and_goes_is_told_once_an_hour_at_most(tmp_path, mom
     tell(outbox, "a", generation=1)  # what is learned began afresh
     assert news(outbox)[3:] == [["a"]]
     tell(outbox, generation=1, ruled=5)  # gone by a ruling
-    assert not outbox.has_told(1)
+    assert 1 not in outbox.state.told
     tell(outbox, "a", generation=1, ruled=5)
     assert news(outbox)[4:] == [["a"]]
     tell(outbox, "a", generation=1, ruled=6)  # a ruling that was about something else
-    assert len(outbox.waiting) == 5
+    assert len(outbox.state.waiting) == 5
 
 
 def test_servers_that_share_a_folder_tell_an_alarm_once_and_send_it_in_turn(tmp_path, moment):
     one, other = Outbox(tmp_path / "webhook"), Outbox(tmp_path / "webhook")
     tell(one, "a")
     tell(other, "a")
-    assert len(other.waiting) == 1
+    assert len(other.state.waiting) == 1
     assert one.claim().attempts == 1
     assert other.claim() is None
     moment[0] += webhooks._FIRST_WAIT + 0.01  # the first was killed while it sent
     again = Outbox(tmp_path / "webhook").claim()
-    assert (again.attempts, again.id) == (2, one.waiting[0].id)
+    assert (again.attempts, again.id) == (2, one.state.waiting[0].id)
     other.settle(again)
     moment[0] += 1000
     assert one.claim() is None
-    assert one.waiting == []
+    assert one.state.waiting == []
 
 
 def test_waits_grow_to_an_hour_and_a_clock_that_is_set_back_does_not_stop_them(tmp_path, moment):
@@ -327,8 +327,8 @@ def test_a_queue_that_is_full_takes_no_more_and_forgets_none(tmp_path, moment, m
     monkeypatch.setattr(webhooks, "_MOST_WAITING", 2)
     outbox = Outbox(tmp_path / "webhook")
     assert [tell(outbox, "a", log=log) for log in (1, 2, 3)] == [True, True, False]
-    assert not outbox.has_told(3)
-    outbox.settle(outbox.waiting[0])
+    assert 3 not in outbox.state.told
+    outbox.settle(outbox.state.waiting[0])
     assert tell(outbox, "a", log=3)
 
 
@@ -337,7 +337,7 @@ def test_a_damaged_file_is_replaced(tmp_path, content):
     (tmp_path / "webhook").write_bytes(content)
     outbox = Outbox(tmp_path / "webhook")
     assert tell(outbox, "a")
-    assert len(Outbox(tmp_path / "webhook").waiting) == 1
+    assert len(Outbox(tmp_path / "webhook").state.waiting) == 1
     assert (tmp_path / "webhook").stat().st_mode & 0o77 == 0
 
 
@@ -345,7 +345,7 @@ def test_a_message_that_nobody_takes_for_a_week_is_given_up(service, clock, secr
     monkeypatch.setattr(webhooks, "_KEPT_SECONDS", 0.0)
     with receiving(500) as receiver, told(service, receiver.url, secret) as (_, outbox):
         attacked(service, clock)
-        until(lambda: receiver.got and not outbox.waiting)
+        until(lambda: receiver.got and not outbox.state.waiting)
 
 
 # --- settings ---------------------------------------------------------------------------------

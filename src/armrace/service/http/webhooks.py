@@ -21,8 +21,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import httpx2
@@ -52,6 +53,7 @@ _FORGOTTEN_SECONDS = 3600.0
 """An alarm that comes back sooner is not a new one, unless something was ruled meanwhile."""
 _LEAST_SECRET = 24
 
+T = TypeVar("T")
 Note = Callable[..., None]
 """Writes a line of the log: an event, and what belongs to it."""
 
@@ -68,10 +70,9 @@ class WebhookSettings(NamedTuple):
     def check(self) -> None:
         """Refuse an address that is none, or a secret that cannot be used."""
         for name, address in (("webhook", self.url), ("url", self.pages)):
-            try:
+            found = httpx2.URL()
+            with suppress(httpx2.InvalidURL):
                 found = httpx2.URL(address)
-            except httpx2.InvalidURL:
-                found = httpx2.URL("")
             if found.scheme not in ("http", "https") or not found.host or found.userinfo:
                 raise InvalidParameter(
                     f"{name} must be an http or https address without a password; got "
@@ -79,21 +80,16 @@ class WebhookSettings(NamedTuple):
                 )
         read_secret(self.secret)
 
-    @property
-    def shown(self) -> str:
-        """The receiver as logs may show it: the rest of the address is often a secret."""
-        return httpx2.URL(self.url).host
-
 
 def read_secret(path: Path) -> bytes:
     """Return the secret that a file holds."""
+    kind, secret = "", b""
     try:
-        kind, _, text = path.read_text(encoding="ascii").strip().partition("_")
-        secret = base64.b64decode(text, validate=True)
+        with suppress(binascii.Error, UnicodeDecodeError):
+            kind, _, text = path.read_text(encoding="ascii").strip().partition("_")
+            secret = base64.b64decode(text, validate=True)
     except OSError as error:
         raise InvalidParameter(f"webhook_secret cannot be read: {error.strerror}.") from None
-    except (binascii.Error, UnicodeDecodeError):
-        kind = secret = b""  # type: ignore[assignment]
     if kind != "whsec" or len(secret) < _LEAST_SECRET:
         raise InvalidParameter(
             f"webhook_secret must be a file with whsec_ and at least {_LEAST_SECRET} bytes in "
@@ -153,34 +149,25 @@ class Outbox:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self._state = _State()
-        with self._lock, suppress(ArmraceError):
-            self._read()
+        self.state = _State()
+        """As it was when this process last read or wrote it."""
+        self._read()
 
     def _read(self) -> None:
-        if self._path is not None and self._path.exists():
-            # A damaged file is replaced: its alarms are told again.
-            with suppress(OSError, msgspec.MsgspecError):
-                self._state = msgspec.json.decode(self._path.read_bytes(), type=_State)
+        # A damaged file is replaced: its alarms are told again.
+        with suppress(OSError, msgspec.MsgspecError):
+            if self._path is not None:
+                self.state = msgspec.json.decode(self._path.read_bytes(), type=_State)
 
     @contextmanager
     def _changing(self) -> Iterator[_State]:
         path = self._path
         with self._lock, nullcontext() if path is None else folder_locked(path.parent):
             self._read()
-            yield self._state
+            yield self.state
             if path is not None:
                 with atomic_path(path, private=True) as place:
-                    place.write_bytes(msgspec.json.encode(self._state))
-
-    @property
-    def waiting(self) -> list[Message]:
-        """The messages that wait."""
-        return [*self._state.waiting]
-
-    def has_told(self, log: int) -> bool:
-        """Whether an alarm of an experiment was told and is not forgotten."""
-        return log in self._state.told
+                    place.write_bytes(msgspec.json.encode(self.state))
 
     def tell(
         self, log: int, now: _Told, name: str, compose: Callable[[set[str]], dict[str, Any]]
@@ -215,19 +202,19 @@ class Outbox:
         """Return a message that is due; it is due again later if it is not settled by then."""
         moment = time.time()
 
-        def is_due(message: Message) -> bool:
-            # The clock may have been set back.
-            return message.due <= moment or message.due > moment + 2 * _LONGEST_WAIT
+        def due() -> Iterator[Message]:
+            for each in self.state.waiting:
+                # The clock may have been set back.
+                if not moment < each.due <= moment + 2 * _LONGEST_WAIT:
+                    yield each
 
-        if not any(map(is_due, self.waiting)):
+        if next(due(), None) is None:
             return None
-        with self._changing() as state:  # where another server may have been faster
-            for message in state.waiting:
-                if is_due(message):
-                    message.due = moment + min(_LONGEST_WAIT, _FIRST_WAIT * 2**message.attempts)
-                    message.attempts += 1
-                    return message
-        return None
+        with self._changing():  # another server may have been faster
+            if (message := next(due(), None)) is not None:
+                message.due = moment + min(_LONGEST_WAIT, _FIRST_WAIT * 2**message.attempts)
+                message.attempts += 1
+            return message
 
     def settle(self, message: Message) -> None:
         """Forget a message that has arrived, or that is given up."""
@@ -244,16 +231,17 @@ class Webhooks(Collector):
     def __init__(self, engine: Engine, settings: WebhookSettings, note: Note) -> None:
         settings.check()
         self._engine, self._settings, self._note = engine, settings, note
-        keys = engine.keyring.path
-        path = None
+        self._host = httpx2.URL(settings.url).host
+        """All that logs show of the address: the rest is often a secret."""
+        keys, path = engine.keyring.path, None
         if keys is not None and os.access(keys.parent, os.W_OK):
             path = marks_path(keys, engine.store.name, "webhook")
         self.outbox = Outbox(path)
-        self._seen: dict[int, tuple[Any, ...]] = {}
+        self._seen: dict[int, tuple[int, ...]] = {}
         """What was last looked at of each experiment in memory."""
         self._closing = threading.Event()
-        self._delivered = self._failed = 0
-        self._sending: tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]] | None = None
+        self._attempts = {"delivered": 0, "failed": 0}
+        self._cancel: Callable[[], object] = lambda: None
         # Daemons: neither a store nor a receiver that hangs keeps the process from ending.
         self._threads = [
             threading.Thread(target=each, name="webhooks", daemon=True)
@@ -269,33 +257,33 @@ class Webhooks(Collector):
         """Look a last time; what is not sent by now is sent by the next start."""
         self._closing.set()
         self._threads[0].join(_SECONDS)
-        if self._sending is not None:
-            loop, task = self._sending
-            with suppress(RuntimeError):  # it has ended
-                loop.call_soon_threadsafe(task.cancel)
+        with suppress(RuntimeError):  # it has ended
+            self._cancel()
         self._threads[1].join(1.0)
 
     def collect(self) -> Iterator[Metric]:
         """Yield metrics of the deliveries."""
-        attempts = CounterMetricFamily(
-            "armrace_webhook_attempts", "Attempts to tell an alarm.", labels=["outcome"]
-        )
-        attempts.add_metric(["delivered"], self._delivered)
-        attempts.add_metric(["failed"], self._failed)
-        waiting = len(self.outbox.waiting)
+        name, meaning = "armrace_webhook_attempts", "Attempts to tell an alarm."
+        attempts = CounterMetricFamily(name, meaning, labels=["outcome"])
+        for outcome, count in self._attempts.items():
+            attempts.add_metric([outcome], count)
         yield attempts
+        waiting = len(self.outbox.state.waiting)
         yield GaugeMetricFamily("armrace_webhook_waiting", "Messages that wait.", waiting)
 
     def _watch(self) -> None:
-        while True:
+        is_last = False
+        while not is_last:
             is_last = self._closing.wait(_LOOK_SECONDS)
-            try:
-                self.look()
-            except Exception as error:  # such as a full disk: it may have room again
-                self._note("webhook", f"alarms cannot be noted: {error}")
-                self._closing.wait(_FIRST_WAIT)
-            if is_last:
-                return
+            self._guarded(self.look, "alarms cannot be noted")
+
+    def _guarded(self, work: Callable[[], T], problem: str) -> T | None:
+        try:
+            return work()
+        except Exception as error:  # such as a full disk: it may have room again
+            self._note("webhook", f"{problem}: {error}")
+            self._closing.wait(_FIRST_WAIT)
+            return None
 
     def look(self) -> None:
         """Tell the alarms that are new in the experiments that are in memory."""
@@ -309,7 +297,7 @@ class Webhooks(Collector):
             if version == self._seen[shard.log]:
                 continue
             try:
-                is_done = not (alarms or self.outbox.has_told(shard.log)) or self._examine(
+                is_done = not (alarms or shard.log in self.outbox.state.told) or self._examine(
                     shard.log, experiment.tenant, experiment.name, _Told(version[0], ruled, {})
                 )
             except UnwritableOutput:
@@ -351,40 +339,30 @@ class Webhooks(Collector):
         return self.outbox.tell(log, now, name, compose)
 
     async def _send(self) -> None:
-        task = asyncio.current_task()
+        task, loop = asyncio.current_task(), asyncio.get_running_loop()
         assert task is not None
-        self._sending = asyncio.get_running_loop(), task
+        self._cancel = partial(loop.call_soon_threadsafe, task.cancel)
         with suppress(asyncio.CancelledError):
             async with httpx2.AsyncClient(timeout=_SECONDS) as client:
                 while not self._closing.is_set():
-                    message = self._claimed()
+                    message = self._guarded(self.outbox.claim, "a message cannot be sent")
                     if message is None:
                         await asyncio.sleep(_LOOK_SECONDS)
                     else:
                         await self._deliver(client, message)
 
-    def _claimed(self) -> Message | None:
-        try:
-            return self.outbox.claim()
-        except (ArmraceError, OSError) as error:  # such as a full disk
-            self._note("webhook", f"a message cannot be sent: {error}")
-            self._closing.wait(_FIRST_WAIT)
-            return None
-
     async def _deliver(self, client: httpx2.AsyncClient, message: Message) -> None:
         problem = await self._attempt(client, message)
-        about = {"id": message.id, "experiment": message.experiment, "attempt": message.attempts}
-        is_old = time.time() > message.created + _KEPT_SECONDS
-        if problem is None or is_old:
+        is_over = problem is None or time.time() > message.created + _KEPT_SECONDS
+        if is_over:
             with suppress(ArmraceError):  # else it is sent again
                 self.outbox.settle(message)
+        self._attempts["delivered" if problem is None else "failed"] += 1
+        said = f"{self._host} {problem}; it is {'given up' if is_over else 'tried again'}."
         if problem is None:
-            self._delivered += 1
-            self._note("webhook", f"{self._settings.shown} was told of an alarm.", **about)
-        else:
-            self._failed += 1
-            then = "it is given up." if is_old else "it is tried again."
-            self._note("webhook", f"{self._settings.shown} {problem}; {then}", **about)
+            said = f"{self._host} was told of an alarm."
+        about = {"experiment": message.experiment, "attempt": message.attempts}
+        self._note("webhook", said, id=message.id, **about)
 
     async def _attempt(self, client: httpx2.AsyncClient, message: Message) -> str | None:
         """Send a message; return what went wrong."""
