@@ -4,10 +4,12 @@ import random
 import urllib.request
 
 import pytest
+from markupsafe import escape
 
 from armrace.dashboard.conclusions import describe_holdout
 from armrace.service import MemoryStore, Service
 from armrace_client.answers import HoldoutView
+from armrace_client.calls import RewardItem
 from browsing import DESK, PHONE, chromium, overflow, severe_violations
 from hosting import HOSTILE, hosted
 from serving import Clock
@@ -20,11 +22,20 @@ def shop():
     clock, rng = Clock(), random.Random(1)
     service = Service(MemoryStore(), clock=clock)
     settings = {"policy": "tsallis-inf", "horizon": 20_000, "window": 10, "seed": 1}
-    service.create("ads", ["a", HOSTILE], 0, **settings, holdout=0.2, holdout_arm=HOSTILE)
+    watched = {HOSTILE: {"low": 0, "high": 2, "worse": "higher", "limit": 1.5}}
+    more = {"holdout": 0.2, "holdout_arm": HOSTILE, "guardrails": watched}
+    service.create("ads", ["a", HOSTILE], 0, **settings, **more)
     service.create("plain", ["a", "b"], 0, **settings)
     for _ in range(20):
         made = service.decide_many("ads", 100)
-        service.reward_many([(each, float(rng.random() < MEANS[each.arm])) for each in made])
+        service.reward_many(
+            RewardItem(
+                each,
+                float(rng.random() < MEANS[each.arm]),
+                metrics={HOSTILE: 0.1 if each.arm == "a" else 1.9},
+            )
+            for each in made
+        )
         clock.move(10)
     with hosted(service) as address:
         yield service, address
@@ -44,6 +55,10 @@ def test_the_page_says_what_the_state_says(shop):
     assert "A visit earns more with the policy than without: between " in shown
     assert f'<td class="num">{view.holdout.policy_visits:,}</td>' in shown
     assert "It shows &lt;script&gt;" in shown
+    assert len(view.guardrails[0].warnings) == 2
+    for warning in view.guardrails[0].warnings:
+        assert f'<p class="banner alarm">{escape(warning)}</p>' in shown
+    assert 'id="h-guardrails"' not in _page(shop, "plain")
     assert HOSTILE not in shown
     assert 'id="h-holdout"' not in _page(shop, "plain")
 

@@ -32,7 +32,11 @@ MADE = DecisionAnswer("token", "ads", "a", 0.5)
         ("retract", ("ads", 1.5), "decisions must be a list of decisions; got 1.5."),
         ("reward_many", ("ab",), "rewards must be a list of pairs of a decision and its reward;"),
         ("reward_many", ([5],), "rewards must be pairs of a decision and its reward; got 5."),
-        ("reward_many", ([("x", 1, "web", 0.5, {}, 3)],), "rewards must be pairs of a decision"),
+        (
+            "reward_many",
+            ([("x", 1, "web", 0.5, {}, {}, None, 3)],),
+            "rewards must be pairs of a decision",
+        ),
         ("reward_many", ([(MADE,)],), "rewards must be pairs of a decision and its reward; got"),
     ],
 )

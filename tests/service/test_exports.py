@@ -40,7 +40,7 @@ def test_both_formats_say_the_same(filled, tmp_path):
     filled.export("ads", tmp_path / "ads.parquet")
     lines = [json.loads(line) for line in (tmp_path / "ads.ndjson").read_text().splitlines()]
     rows = polars.read_parquet(tmp_path / "ads.parquet").to_dicts()
-    named = ("labels", "features")
+    named = ("labels", "features", "metrics")
     assert [{**row, **{name: json.loads(row[name]) for name in named}} for row in rows] == lines
     assert len(lines) == 5
     with pytest.raises(UnwritableOutput, match="or overwrite=True"):

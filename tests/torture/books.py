@@ -77,6 +77,7 @@ class Earned(NamedTuple):
     source: str | None
     suspicion: float | None
     labels: dict[str, str] | None
+    metrics: dict[str, int] | None
 
 
 class Ruled(NamedTuple):

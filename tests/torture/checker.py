@@ -157,8 +157,10 @@ class _Judge:
         if status == "accepted":
             require(begin < place <= end, f"{words} and is not kept then")
             require(same, f"{words}, with another value kept")
-            given = (asked.source, asked.suspicion, asked.labels)
-            require((event.source, event.suspicion, event.labels) == given, f"{words}, as another")
+            metrics = {name: round(m * 2**19) for name, m in (asked.metrics or {}).items()} or None
+            given = (asked.source, asked.suspicion, asked.labels, metrics)
+            kept = (event.source, event.suspicion, event.labels, event.metrics)
+            require(kept == given, f"{words}, as another")
             self._check_once("reward", log, decision, words)
         elif status == "duplicate":
             require(place <= end and same, f"{words}, without a first one")
@@ -442,6 +444,21 @@ def _check_view(view: Any, log: Log) -> None:
         mean = total / learned if learned else None
         require(arm.mean == mean, "a mean of rewards is wrong")
     _check_holdout(view, log)
+    (watched,) = view.guardrails
+    for place, each in enumerate(watched.arms):
+        brought = [
+            log.rewarded[decision][1].metrics
+            for decision, event in visits.items()
+            if event.arm == place and log.counts(decision)
+        ]
+        values = [metrics["latency"] / 2**19 for metrics in brought if metrics]
+        require(each.count == len(values), "a guardrail is miscounted")
+        right = (
+            each.mean is None
+            if not values
+            else math.isclose(each.mean, math.fsum(values) / len(values))
+        )
+        require(right, "the mean of a guardrail is wrong")
 
 
 def _check_holdout(view: Any, log: Log) -> None:

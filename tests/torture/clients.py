@@ -74,12 +74,14 @@ class Client:
             self.left += self.refusals < 5
             return
         for _ in range(rng.choice([0, 1, 1, 1, 2])):
+            value = rng.choice(_VALUES)
             reward = Reward(
                 decision.decision,
-                rng.choice(_VALUES),
+                value,
                 rng.choice([None, *_SOURCES]),
                 rng.choice([None, None, 0.9]),
                 rng.choice(_PLACES),
+                {"latency": 1.5 - value} if value else None,
             )
             delay = rng.choice([50, 200, 300_000, 599_000, 800_000])
             world.later(delay, lambda each=reward: world.call(each, _ignore))

@@ -48,6 +48,7 @@ FEATURES = {
 }
 ARMS = ["a", "b", "c"]
 POLICIES = {"ads": "ucb1", "shop": "optimistic-log-barrier"}
+GUARDRAILS = {"latency": {"low": 0, "high": 2, "worse": "higher"}}
 HOLDOUTS = {"ads": 0.0, "shop": 0.4}
 NAMES = st.sampled_from([*POLICIES])
 VALUES = st.sampled_from([0.0, 0.5, 1.0])
@@ -55,6 +56,7 @@ SUSPICIONS = st.sampled_from([None, 0.2, 0.9])
 REQUESTS, UNITS = st.sampled_from([None, "r1", "r2"]), st.sampled_from([None, None, "u1", "u2"])
 SOURCES = st.sampled_from([None, "mill", "site"])
 LABELS = st.sampled_from([None, {"place": "top"}, {"place": "side"}])
+METRICS = st.sampled_from([None, {"latency": 0.5}, {"latency": 1.5}])
 VERDICTS = st.sampled_from(["retract", "void", "hold", "release"])
 
 
@@ -66,7 +68,7 @@ class Seen:
         self.source, self.labels = source, labels or {}
         self.origins = [({source}, self.labels)]
         """The sources and labels of the visit, and of the visit with its reward."""
-        self.reward = self.verdict = None
+        self.reward = self.verdict = self.metrics = None
         self.is_held = False
         self.conflicts = 0
 
@@ -113,14 +115,14 @@ class Model:
             return "unknown"
         seen = self.visits[name]
         if seen.reward is not None:
-            if seen.reward == item.value:
+            if (seen.reward, seen.metrics) == (item.value, item.metrics):
                 return "duplicate"
             seen.conflicts += 1
             self.unsure |= seen.verdict == "void"
             return "conflict"
         if not seen.is_open(now):
             return "expired"
-        seen.reward = item.value
+        seen.reward, seen.metrics = item.value, item.metrics
         seen.labels = {**seen.labels, **(item.labels or {})}
         seen.origins.append(({seen.source, item.source}, seen.labels))
         seen.source = item.source or seen.source
@@ -188,7 +190,7 @@ class Requests(RuleBasedStateMachine):
 
     def create(self, name):
         more = {"policy": POLICIES[name], "settle": self.settle, "quarantine": 0.5}
-        more |= {"holdout": HOLDOUTS[name]}
+        more |= {"holdout": HOLDOUTS[name], "guardrails": GUARDRAILS}
         if self.policy is not None:
             more |= {"policy": self.policy, "context": FEATURES, "leaves": {"device": True}}
         self.service.create(name, ARMS, 0, window=WINDOW, horizon=1000, seed=1, **more)
@@ -241,7 +243,8 @@ class Requests(RuleBasedStateMachine):
 
     @rule(
         rewards=st.lists(
-            st.builds(RewardItem, decisions, VALUES, SOURCES, SUSPICIONS, LABELS), max_size=4
+            st.builds(RewardItem, decisions, VALUES, SOURCES, SUSPICIONS, LABELS, METRICS),
+            max_size=4,
         )
     )
     def reward(self, rewards):
@@ -419,6 +422,11 @@ class Requests(RuleBasedStateMachine):
             assert sum(arm.withheld for arm in view.arms) == withheld
             total = sum(arm.mean * arm.closed for arm in view.arms if arm.closed)
             assert total == pytest.approx(sum(seen.reward for seen in counted))
+            brought = [seen.metrics["latency"] for seen in counted if seen.metrics]
+            (watched,) = view.guardrails
+            assert sum(arm.count for arm in watched.arms) == len(brought)
+            found = sum(arm.mean * arm.count for arm in watched.arms if arm.count)
+            assert found == pytest.approx(sum(brought))
             if HOLDOUTS[name]:
                 self.holdout_agrees(view.holdout, [seen for seen in closed if not seen.editor])
 

@@ -280,7 +280,8 @@ class World:
     def create(self, name: str) -> Create:
         """Return the operation that creates an experiment of this world."""
         more = self.kinds.settings[name]
-        return Create(name, ARMS, window=WINDOW_SECONDS, quarantine=0.5, **more)
+        watched = {"latency": {"low": 0, "high": 2, "worse": "higher"}}
+        return Create(name, ARMS, window=WINDOW_SECONDS, quarantine=0.5, guardrails=watched, **more)
 
     def visitor(self, name: str, number: int) -> dict[str, Any]:
         """Return the context of a visit of a number, if the experiment takes one."""

@@ -118,6 +118,30 @@ class HoldoutView(msgspec.Struct, frozen=True):
     confidence: float
 
 
+class GuardrailArm(msgspec.Struct, frozen=True):
+    """What is known of a guardrail for one arm."""
+
+    arm: str
+    count: int
+    """How many closed visits have brought it with a reward that counts."""
+    mean: float | None
+    lower: float
+    """The ends of an interval for its true mean over these visits; those of all arms and guardrails
+    hold together, and at all times, with a confidence of 95%."""
+    upper: float
+
+
+class GuardrailView(msgspec.Struct, frozen=True):
+    """A number that is watched besides the reward."""
+
+    metric: str
+    worse: Literal["higher", "lower"]
+    limit: float | None
+    arms: list[GuardrailArm]
+    warnings: list[str]
+    """Arms that are worse than another one, or beyond the limit, each in one sentence."""
+
+
 class ExperimentView(msgspec.Struct, frozen=True):
     """The state of an experiment."""
 
@@ -147,6 +171,7 @@ class ExperimentView(msgspec.Struct, frozen=True):
     best: BestArmStatement | None = None
     """``None`` if no arm can be said to be the best, and in experiments with features."""
     holdout: HoldoutView | None = None
+    guardrails: list[GuardrailView] = []
 
 
 class LeafArmView(msgspec.Struct, frozen=True):
@@ -534,3 +559,5 @@ class DecisionRow(msgspec.Struct):
     features: dict[str, int] = msgspec.field(default_factory=dict)
     """The encoded features of the visitor: numbers and booleans from -4096 to 4096, categories by
     the place of their value or their bucket, and -32768 for one that is missing."""
+    metrics: dict[str, float] = msgspec.field(default_factory=dict)
+    """The guardrails that came with the reward."""

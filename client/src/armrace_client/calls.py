@@ -76,6 +76,7 @@ class RewardItem(NamedTuple):
     source: str | None = None
     suspicion: float | None = None
     labels: Labels | None = None
+    metrics: dict[str, float] | None = None
 
 
 def check_reward(
@@ -84,6 +85,7 @@ def check_reward(
     source: str | None = None,
     suspicion: float | None = None,
     labels: Labels | None = None,
+    metrics: dict[str, float] | None = None,
 ) -> Reward:
     """Return a reward with plain numbers; refuse what would make the service refuse its batch."""
     if not isinstance(decision, (DecisionAnswer, str)):
@@ -93,7 +95,11 @@ def check_reward(
     number = _finite("reward", value)
     if suspicion is not None:
         suspicion = _finite("suspicion", suspicion)
-    return Reward(cast("str", decision), number, source, suspicion, labels)
+    if metrics is not None:
+        if not isinstance(metrics, dict):
+            raise InvalidParameter(f"metrics must give numbers by name; got {metrics!r:.100}.")
+        metrics = {name: _finite(f"metric {name!r:.100}", each) for name, each in metrics.items()}
+    return Reward(cast("str", decision), number, source, suspicion, labels, metrics)
 
 
 def _finite(name: str, value: Any) -> float:
@@ -136,7 +142,8 @@ def _reward_many(
             raise InvalidParameter(f"rewards must be {members}; got {each!r:.100}.") from None
         own_source = source if item.source is None else item.source
         own_suspicion = suspicion if item.suspicion is None else item.suspicion
-        made.append(check_reward(item.decision, item.value, own_source, own_suspicion, item.labels))
+        own = own_source, own_suspicion, item.labels, item.metrics
+        made.append(check_reward(item.decision, item.value, *own))
     return operations.RewardBatch(made)
 
 

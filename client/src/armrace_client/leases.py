@@ -119,25 +119,32 @@ class LeasedDecision:
         self.lease, self.visit, self._report = lease, visit, report
         report(self)
 
-    def reward(self, value: float, suspicion: float | None = None) -> None:
+    def reward(
+        self,
+        value: float,
+        suspicion: float | None = None,
+        metrics: dict[str, float] | None = None,
+    ) -> None:
         """Say what the decision earned.
 
         Args:
             value: the reward.
             suspicion: how suspicious it is, from 0 to 1.
+            metrics: numbers of the guardrails that the experiment declares.
 
         Raises:
             RewardConflict: it has had another reward.
             TooManyOpen: there is no room for another report.
         """
-        made = check_reward("", value, suspicion=suspicion)
+        made = check_reward("", value, suspicion=suspicion, metrics=metrics)
         with _rewarding:
             before = self.visit
             if before.value is not None and before.value != made.value:
                 raise RewardConflict(
                     f"the decision has had the reward {before.value:g}; got {value:g}."
                 )
-            self.visit = replace(before, value=made.value, suspicion=made.suspicion)
+            more = {"suspicion": made.suspicion, "metrics": made.metrics}
+            self.visit = replace(before, value=made.value, **more)
         try:
             self._report(self)
         except ArmraceError:
@@ -150,7 +157,8 @@ class LeasedDecision:
         if self.decision is None or visit.value is None:
             return None
         made = DecisionAnswer(self.decision, self.lease.experiment, self.arm, self.probability)
-        return RewardItem(made, visit.value, visit.source, visit.suspicion, visit.labels)
+        origin = visit.source, visit.suspicion, visit.labels
+        return RewardItem(made, visit.value, *origin, visit.metrics)
 
 
 class LeasedExperiment:

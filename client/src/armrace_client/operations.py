@@ -244,6 +244,7 @@ class Reward(Operation[answers.RewardStatus], frozen=True, dict=True):
         source: where the reward comes from, by which it can be taken back.
         suspicion: how suspicious it is, from 0 to 1 or on the scale of the experiment.
         labels: up to 8 further attributes.
+        metrics: numbers of the guardrails that the experiment declares, by name; all or some.
     """
 
     decision: str
@@ -251,6 +252,7 @@ class Reward(Operation[answers.RewardStatus], frozen=True, dict=True):
     source: Label | None = None
     suspicion: float | None = None
     labels: Labels | None = None
+    metrics: dict[str, float] | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.decision, DecisionAnswer):
@@ -320,6 +322,7 @@ class LeasedVisit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     suspicion: float | None = None
     labels: Labels | None = None
     context: Context | None = None
+    metrics: dict[str, float] | None = None
 
 
 @_declared(
@@ -517,6 +520,10 @@ class Create(Operation[answers.ExperimentView], frozen=True):
             between 0 and 1.
         suspicion: the scale of suspicions: the scores ``from``, honest, and ``to``, forged; by
             default 0 and 1. For a vendor whose bots score 1, ``{"from": 99, "to": 1}``.
+        guardrails: numbers to watch besides the reward, by name, each such as ``{"low": 0, "high":
+            2, "worse": "higher", "limit": 0.5}``: its range, whether a ``higher`` or a ``lower``
+            mean is worse, and from where on it is too bad, if anywhere. They come with rewards, and
+            no policy learns them.
         most_open: how many decisions may be open at once.
         seed: the seed of the decisions; by default a random one.
         context: the features by which visitors are told apart, by name, each such as ``{"type":
@@ -546,6 +553,7 @@ class Create(Operation[answers.ExperimentView], frozen=True):
     holdout_arm: Label | None = None
     quarantine: float | None = None
     suspicion: dict[str, float] | None = None
+    guardrails: dict[str, dict[str, Any]] | None = None
     most_open: int = 1_000_000
     seed: int | None = None
     context: dict[str, dict[str, Any]] | None = None

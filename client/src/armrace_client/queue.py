@@ -211,9 +211,10 @@ def _item(
     source: str | None,
     suspicion: float | None,
     labels: Labels | None,
+    metrics: dict[str, float] | None,
 ) -> RewardItem:
-    made = check_reward(decision, value, source, suspicion, labels)
-    return RewardItem(decision, made.value, source, made.suspicion, labels)
+    made = check_reward(decision, value, source, suspicion, labels, metrics)
+    return RewardItem(decision, made.value, source, made.suspicion, labels, made.metrics)
 
 
 class RewardQueue(Outbox[RewardItem, RewardAnswer]):
@@ -240,6 +241,7 @@ class RewardQueue(Outbox[RewardItem, RewardAnswer]):
         source: str | None = None,
         suspicion: float | None = None,
         labels: Labels | None = None,
+        metrics: dict[str, float] | None = None,
     ) -> None:
         """Take a reward; arguments as for :meth:`armrace_client.Client.reward`.
 
@@ -247,7 +249,7 @@ class RewardQueue(Outbox[RewardItem, RewardAnswer]):
             InvalidParameter: an argument cannot be sent, or the queue is closed.
             TooManyOpen: there is no room, and the queue was told to raise then.
         """
-        self.put_item(_item(decision, value, source, suspicion, labels))
+        self.put_item(_item(decision, value, source, suspicion, labels, metrics))
 
 
 class AsyncRewardQueue:
@@ -290,9 +292,10 @@ class AsyncRewardQueue:
         source: str | None = None,
         suspicion: float | None = None,
         labels: Labels | None = None,
+        metrics: dict[str, float] | None = None,
     ) -> None:
         """Take a reward; as :meth:`RewardQueue.put`."""
-        item = _item(decision, value, source, suspicion, labels)
+        item = _item(decision, value, source, suspicion, labels, metrics)
         # Nothing here may block: the thread of the queue needs the loop to make room.
         while True:
             self._woken.clear()  # first, so that no room is missed that comes from now on

@@ -73,6 +73,7 @@ _PARTS = (
     "summary",
     "traffic",
     "reward",
+    "guardrails",
     "holdout",
     "leaves",
     "matrix",

@@ -65,6 +65,8 @@ class LogTime:
         self._before = shared, elapsed
 
 
+Said = tuple[int, dict[str, int] | None]
+"""The reward of a visit and the guardrails that came with it, on their grids."""
 T = TypeVar("T")
 Deliver = Callable[[Any], None]
 """Takes the outcome of something: the answer, or the error that refuses it."""
@@ -140,8 +142,8 @@ class Work:
         self.snapshot_wanted = False
         self.late_wanted: Sequence[int] = ()
         """Visits that rewards of this transaction name, so that they are looked up together."""
-        self.late: dict[int, tuple[Decided | None, int | None]] = {}
-        """What the log holds of visits that are not open: the decision, and the reward's steps."""
+        self.late: dict[int, tuple[Decided | None, Said | None]] = {}
+        """What the log holds of visits that are not open: the decision, and what was said of it."""
         self._transaction = transaction
         self._records: list[LogRecord] = []
 

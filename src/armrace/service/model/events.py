@@ -94,6 +94,8 @@ class Rewarded(_Event, frozen=True, tag=2, gc=False):
     source: str | None = None
     suspicion: float | None = None
     labels: dict[str, str] | None = None
+    metrics: dict[str, int] | None = None
+    """The guardrails that came with it, each on the grid of its own range."""
 
 
 class Ruled(_Event, frozen=True, tag=3, gc=False):

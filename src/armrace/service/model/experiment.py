@@ -39,6 +39,7 @@ from armrace.service.model.visits import (
     ArmTotals,
     Comparison,
     Holds,
+    MetricTotals,
     OpenVisits,
     SourceCounts,
     SourceDay,
@@ -91,6 +92,7 @@ class _Data(msgspec.Struct, frozen=True, array_like=True):
     leaves: dict[int, list[ArmTotals]] = {}
     arm_codes: list[bytes] = []
     comparison: Comparison | None = None
+    guardrails: dict[str, list[MetricTotals]] = {}
 
 
 class ExperimentState:
@@ -123,6 +125,10 @@ class ExperimentState:
         """What was counted in each leaf that had a visitor."""
         self.comparison = Comparison() if self.settings.holdout else None
         """What visits of the holdout and all others have earned."""
+        self.guardrails = {
+            name: [MetricTotals() for _ in self.arms] for name in self.settings.guardrails
+        }
+        """What was counted of each guardrail, by arm."""
         self.history = History(event.time, due=event.time + FIRST_BUCKET)
         self.sources = Sources()
         horizon = self.settings.horizon or FIRST_HORIZON
@@ -231,6 +237,9 @@ class ExperimentState:
                 self._totals_of(visit.code).count_closed(visit)
             if visit.held_out is not None:
                 self._compare(visit)
+            if visit.metrics is not None and visit.standing == "counted":
+                for name, value in visit.metrics.items():
+                    self.guardrails[name][visit.arm].add(value)
             if not visit.learned:
                 steps = visit.counted_steps
                 self.generation.learn(visit, self.missing if steps is None else steps)
@@ -309,7 +318,7 @@ class ExperimentState:
         visit = self.find(event.decision)
         if visit is None or visit.steps is not None:
             raise DamagedFile(f"the log rewards decision {event.decision}, which is not open.")
-        visit.steps, self.rewarded_at = event.steps, event.time
+        visit.steps, visit.metrics, self.rewarded_at = event.steps, event.metrics, event.time
         if visit.verdict == "void":
             return
         visit.source = event.source or visit.source
@@ -361,6 +370,8 @@ class ExperimentState:
             self.arm_codes = [*self.arm_codes, event.features]
         for totals in (self.totals, *self.leaves.values()):
             totals.arms.append(ArmTotals())
+        for metric in self.guardrails.values():
+            metric.append(MetricTotals())
         if self.generation.learner.policy.takes_new_arms:
             self.generation.add_arm(len(self.arms) - 1, self.arm_codes)
         else:
@@ -535,6 +546,7 @@ class ExperimentState:
         frozen.leaves = {leaf: totals.copied() for leaf, totals in self.leaves.items()}
         frozen.generation = self.generation.still()
         frozen.comparison = copy(self.comparison)
+        frozen.guardrails = {n: [copy(each) for each in m] for n, m in self.guardrails.items()}
         frozen.history = msgspec.structs.replace(self.history, points=[*self.history.points])
         return frozen
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 from armrace.contexts import Schema
-from armrace.errors import ArmraceError, InvalidParameter
+from armrace.errors import ArmraceError, InvalidParameter, UnknownName
 from armrace.kernels.generics import NO_FEATURES, ContextShape
 from armrace.learner.arguments import check_arms, check_horizon, check_seed
 from armrace.limits import MOST_ARMS, Limits, check_number
@@ -45,6 +45,7 @@ _LONGEST_LABEL, _LONGEST_REASON = 200, 1000
 _WINDOW = Limits("seconds in which a decision can be rewarded", 0, 10 * 366 * 86400, low_open=True)
 _OPEN = Limits("decisions that may be open at once", 1, 10_000_000)
 _FINITE = Limits("reward", -sys.float_info.max, sys.float_info.max)
+_MOST_GUARDRAILS = 8
 _HOLDOUT = Limits("share of decisions that are not left to the policy", 0, 0.5)
 _SUSPICION = Limits("suspicion above which a reward is quarantined", 0, 1)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -62,21 +63,21 @@ class RewardScale(msgspec.Struct, frozen=True):
     low: float = 0.0
     high: float = 1.0
 
-    def steps(self, reward: Any) -> int:
+    def steps(self, reward: Any, what: str = "reward") -> int:
         """Return the step of the grid that is nearest to a reward; refuse one out of range."""
         number = isinstance(reward, (int, float)) or hasattr(reward, "__float__")
         if not number or isinstance(reward, str):
-            raise InvalidParameter(f"reward must be a number; got {reward!r:.100}.")
+            raise InvalidParameter(f"{what} must be a number; got {reward!r:.100}.")
         try:
             value = float(reward)
         except (OverflowError, TypeError, ValueError):
-            check_number("reward", reward, Limits("reward", self.low, self.high))
+            check_number(what, reward, Limits(what, self.low, self.high))
             raise
         if not self.low <= value <= self.high:  # also refuses NaN
             short = f"{value:g}"
             # Six digits of 1.0000001 would read as if it were in the range.
             given = short if float(short) == value else repr(value)
-            raise InvalidParameter(f"reward must be in [{self.low:g}, {self.high:g}]; got {given}.")
+            raise InvalidParameter(f"{what} must be in [{self.low:g}, {self.high:g}]; got {given}.")
         if self.low == 0.0 and self.high == 1.0:
             return round(value * GRID)
         # Halved, so that the width of a range such as [-1e308, 1e308] does not overflow.
@@ -92,6 +93,20 @@ class RewardScale(msgspec.Struct, frozen=True):
     def learned(steps: int) -> float:
         """Return the number in [0, 1] that a learner is given."""
         return steps / GRID
+
+
+class Guardrail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A number that is watched besides the reward, and never learned."""
+
+    low: float
+    high: float
+    worse: Literal["higher", "lower"]
+    limit: float | None = None
+    """From where on its mean is too bad, if anywhere."""
+
+    def scale(self) -> RewardScale:
+        """Return the map between its values and their grid."""
+        return RewardScale(self.low, self.high)
 
 
 class Settings(
@@ -114,6 +129,7 @@ class Settings(
     """The scores that mean honest and forged."""
     holdout: float = 0.0
     holdout_arm: str | None = None
+    guardrails: dict[str, Guardrail] = {}
     schema: Schema | None = None
     feature_key: bytes = b""
     """The secret by which texts fall into buckets; whoever knew it could choose texts that share
@@ -143,6 +159,20 @@ class Settings(
         limits = Limits("suspicion", min(honest, forged), max(honest, forged))
         check_number("suspicion", score, limits)
         return (float(score) - honest) / (forged - honest)
+
+    def metric_steps(self, metrics: Any) -> dict[str, int] | None:
+        """Return numbers of guardrails on their grids, or refuse them."""
+        if not metrics:
+            return None
+        if not isinstance(metrics, dict):
+            raise InvalidParameter(f"metrics must give numbers by name; got {metrics!r:.100}.")
+        for name in metrics:
+            if name not in self.guardrails:
+                raise UnknownName.among("guardrail", str(name)[:100], self.guardrails)
+        return {
+            name: self.guardrails[name].scale().steps(value, f"metric {name!r}")
+            for name, value in sorted(metrics.items())
+        }
 
     def window_milliseconds(self) -> int:
         """Return the window in the unit of the log's times, at least 1."""
@@ -184,7 +214,7 @@ def make_settings(create: Create, seed: int, feature_key: bytes = b"") -> Settin
         horizon=None if horizon is None else check_horizon(horizon),
         window=float(create.window),
         settle=create.settle,
-        rewards=_reward_range(create.rewards),
+        rewards=_range("rewards", create.rewards),
         floors=_floors(create.floors, names),
         quarantine=None if quarantine is None else float(quarantine),
         most_open=int(create.most_open),
@@ -192,6 +222,7 @@ def make_settings(create: Create, seed: int, feature_key: bytes = b"") -> Settin
         suspicion=_suspicion_scale(create.suspicion),
         holdout=_holdout(create, names),
         holdout_arm=create.holdout_arm,
+        guardrails=_guardrails(create.guardrails),
         schema=schema,
         feature_key=feature_key,
         arm_codes=_arm_codes(create, names, schema, feature_key),
@@ -326,24 +357,46 @@ def _policy_data(policy: Any) -> dict[str, Any]:
         raise InvalidParameter("policy must not be nested as deep as this.") from None
 
 
-def _reward_range(rewards: Any) -> tuple[float, float]:
+def _range(what: str, ends: Any) -> tuple[float, float]:
     try:
-        low, high = (float(end) for end in rewards)
+        low, high = (float(end) for end in ends)
     except (OverflowError, TypeError, ValueError):
         raise InvalidParameter(
-            f"rewards must be a range of two numbers; got {rewards!r:.100}."
+            f"{what} must be a range of two numbers; got {ends!r:.100}."
         ) from None
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise InvalidParameter(
-            f"rewards must be a range of two finite numbers, the smaller first; got {low}, {high}."
+            f"{what} must be a range of two finite numbers, the smaller first; got {low}, {high}."
         )
     # Else neighbours on the grid, of which there are a million, would be the same number.
     least = max(_NARROWEST, _NARROWEST_SHARE * max(abs(low), abs(high)))
     if high / 2 - low / 2 < least / 2:
         raise InvalidParameter(
-            f"rewards must be a range at least {least:g} wide; got {low}, {high}."
+            f"{what} must be a range at least {least:g} wide; got {low}, {high}."
         )
     return low, high
+
+
+def _guardrails(declared: Any) -> dict[str, Guardrail]:
+    if not declared:
+        return {}
+    if not isinstance(declared, dict) or len(declared) > _MOST_GUARDRAILS:
+        raise InvalidParameter(
+            f"guardrails must be at most {_MOST_GUARDRAILS} names with what they are; "
+            f"got {declared!r:.100}."
+        )
+    found = {}
+    for name, given in declared.items():
+        what = f"the guardrail {check_label('names of guardrails', name)!r}"
+        try:
+            made = msgspec.convert(given, Guardrail)
+        except msgspec.ValidationError as error:
+            raise InvalidParameter(f"{what} cannot be read: {error}.") from None
+        low, high = _range(f"low and high of {what}", (made.low, made.high))
+        if made.limit is not None:
+            check_number(f"the limit of {what}", made.limit, Limits("limit", low, high))
+        found[name] = made
+    return found
 
 
 def _floors(floors: Any, arms: list[str]) -> dict[str, float]:

@@ -9,10 +9,10 @@ from itertools import zip_longest
 from typing import Any
 
 from armrace.contexts import LEAST_ROUNDS
-from armrace.formatting import count, percent
+from armrace.formatting import count, figure, percent
 from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.history import HistoryPoint, point_of
-from armrace.service.model.settings import GRID
+from armrace.service.model.settings import GRID, Guardrail
 from armrace.service.model.visits import DAY, ArmTotals, SourceCounts, SourceDay
 from armrace.statistics.best_arm import Evidence, best_arm, level_of
 from armrace.statistics.bounded_means import bernstein_for_all_times, interval_for_all_times
@@ -23,6 +23,8 @@ from armrace_client.answers import (
     DeletionView,
     ExperimentHealth,
     ExperimentView,
+    GuardrailArm,
+    GuardrailView,
     HistoryView,
     HoldoutView,
     LayerView,
@@ -77,6 +79,7 @@ def view_of(experiment: ExperimentState, opened: int | None = None) -> Experimen
         _coefficients(experiment),
         _best(experiment),
         _holdout(experiment),
+        _guardrails(experiment),
     )
 
 
@@ -182,6 +185,47 @@ def _holdout(experiment: ExperimentState) -> HoldoutView | None:
         upper,
         1 - _LEVEL,
     )
+
+
+def _guardrails(experiment: ExperimentState) -> list[GuardrailView]:
+    """Return what is known of each guardrail, and what is wrong with it."""
+    return [_guardrail(experiment, *each) for each in experiment.settings.guardrails.items()]
+
+
+def _guardrail(experiment: ExperimentState, name: str, declared: Guardrail) -> GuardrailView:
+    scale, settings = declared.scale(), experiment.settings
+    level = _LEVEL / len(settings.guardrails)
+    found = []
+    for place, totals in enumerate(experiment.guardrails[name]):
+        own = level_of(place, len(settings.arms), level)
+        sums = totals.steps / GRID, totals.squares, totals.count
+        low, high = bernstein_for_all_times(*sums, 1.0, own)
+        mean = scale.reward(totals.steps / totals.count) if totals.count else None
+        ends = scale.reward(max(low, 0.0) * GRID), scale.reward(min(high, 1.0) * GRID)
+        found.append(GuardrailArm(experiment.arms[place], totals.count, mean, *ends))
+    active = [
+        each for each, status in zip(found, experiment.statuses, strict=True) if status != "retired"
+    ]
+    warnings = []
+    for each in active:
+        span = f"its mean is between {figure(each.lower)} and {figure(each.upper)}"
+        if declared.limit is not None and _is_worse(declared, each, declared.limit, declared.limit):
+            warnings.append(f"{name} of {each.arm} is beyond {figure(declared.limit)}: {span}.")
+        # Where visitors differ, arms are shown to different ones, and cannot be compared.
+        others = [] if settings.schema is not None else active
+        worst = [o for o in others if _is_worse(declared, each, o.lower, o.upper)]
+        if worst:
+            sign = 1 if declared.worse == "higher" else -1
+            best = min(worst, key=lambda other: sign * (other.lower + other.upper))
+            warnings.append(
+                f"{name} of {each.arm} is worse than that of {best.arm}: {span}, and that of "
+                f"{best.arm} between {figure(best.lower)} and {figure(best.upper)}."
+            )
+    return GuardrailView(name, declared.worse, declared.limit, found, warnings)
+
+
+def _is_worse(declared: Guardrail, arm: GuardrailArm, lower: float, upper: float) -> bool:
+    return arm.lower > upper if declared.worse == "higher" else arm.upper < lower
 
 
 def _experts(experiment: ExperimentState) -> dict[str, float]:

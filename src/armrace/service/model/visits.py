@@ -58,6 +58,8 @@ class VisitState(msgspec.Struct, array_like=True, gc=False):
     """The encoded features of the visitor, if the experiment declares some."""
     held_out: bool | None = None
     """Whether the visit was of the holdout; ``None`` if that was not left to chance."""
+    metrics: dict[str, int] | None = None
+    """The guardrails that came with its reward, on their grids."""
 
     @property
     def standing(self) -> Standing:
@@ -252,6 +254,21 @@ class Totals:
             totals.steps += steps
         elif visit.steps is not None:
             totals.withheld += 1
+
+
+class MetricTotals(msgspec.Struct, array_like=True):
+    """What closed visits of an arm have brought of a guardrail, with rewards that count."""
+
+    count: int = 0
+    steps: int = 0
+    squares: float = 0.0
+    """The sum of squared differences from the mean before each."""
+
+    def add(self, steps: int) -> None:
+        """Count the number that a visit has brought."""
+        self.squares += ((steps - (self.steps + GRID / 2) / (self.count + 1)) / GRID) ** 2
+        self.count += 1
+        self.steps += steps
 
 
 class Comparison(msgspec.Struct, array_like=True):

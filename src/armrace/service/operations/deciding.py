@@ -38,7 +38,15 @@ from armrace.service.model.experiment import ExperimentState, LeaseState, mixed
 from armrace.service.model.generation import uniform_at
 from armrace.service.model.settings import check_label, check_labels
 from armrace.service.model.visits import VisitState
-from armrace.service.work import KeptRefusal, Session, Target, Work, as_batch, on_experiment
+from armrace.service.work import (
+    KeptRefusal,
+    Said,
+    Session,
+    Target,
+    Work,
+    as_batch,
+    on_experiment,
+)
 from armrace_client import answers
 from armrace_client.leases import Draws, integer_weights
 from armrace_client.operations import (
@@ -231,10 +239,11 @@ class RewardCommand:
     def __call__(self, work: Work) -> answers.RewardStatus:
         experiment, asked, token = work.experiment, self._asked, self._token
         steps = experiment.scale.steps(asked.value)
+        metrics = experiment.settings.metric_steps(asked.metrics)
         labels, score = _check_origin(asked), asked.suspicion
         suspicion = None if score is None else experiment.settings.suspicion_of(score)
         visit = experiment.find(self.visit)
-        made, stored = _look_up(work, self.visit) if visit is None else (visit, visit.steps)
+        made, stored = _look_up(work, self.visit) if visit is None else (visit, _said_of(visit))
         # After a restore from an older backup, numbers are given out again.
         if made is None or (made.arm, made.time + experiment.window) != (token.arm, token.closes):
             raise ForeignTicket(
@@ -246,18 +255,25 @@ class RewardCommand:
                     f"the decision could be rewarded for {experiment.settings.window:g} seconds, "
                     "which are over."
                 )
-            work.add(Rewarded(work.time, self.visit, steps, asked.source, suspicion, labels))
+            said = (asked.source, suspicion, labels, metrics)
+            work.add(Rewarded(work.time, self.visit, steps, *said))
             return answers.RewardStatus("accepted")
         # What is sent again is answered as the first time, even after the window has closed.
-        if stored == steps:
+        if stored == (steps, metrics):
             return answers.RewardStatus("duplicate")
         if visit is not None or not _is_void(work, self.visit):
             work.add(Contradicted(work.time, self.visit))
-        had, got = experiment.scale.reward(stored), experiment.scale.reward(steps)
+        if stored[0] == steps:
+            raise KeptRefusal(RewardConflict("the decision has had its reward with other metrics."))
+        had, got = experiment.scale.reward(stored[0]), experiment.scale.reward(steps)
         raise KeptRefusal(RewardConflict(f"the decision has had the reward {had:g}; got {got:g}."))
 
 
-def _look_up(work: Work, sequence: int) -> tuple[Decided | None, int | None]:
+def _said_of(visit: VisitState | Rewarded) -> Said | None:
+    return None if visit.steps is None else (visit.steps, visit.metrics)
+
+
+def _look_up(work: Work, sequence: int) -> tuple[Decided | None, Said | None]:
     """Return the decision of a visit that is not open, and the reward that it has had."""
     if sequence not in work.late:
         # For all rewards of the transaction at once, since a store on another machine takes time
@@ -270,7 +286,7 @@ def _look_up(work: Work, sequence: int) -> tuple[Decided | None, int | None]:
                 work.late[record.sequence] = event, None
         for _, event in events_of(list(transaction.find_many(log, wanted))):
             assert isinstance(event, Rewarded)
-            work.late[event.decision] = work.late[event.decision][0], event.steps
+            work.late[event.decision] = work.late[event.decision][0], _said_of(event)
     return work.late[sequence]
 
 
@@ -416,6 +432,7 @@ class _ReportVisit:
             raise InvalidParameter(f"draw must be below {lease.visits}; got {asked.draw}.")
         if asked.value is not None:  # refused before anything is added
             experiment.scale.steps(asked.value)
+            experiment.settings.metric_steps(asked.metrics)
             if asked.suspicion is not None:
                 experiment.settings.suspicion_of(asked.suspicion)
         known = lease.drawn.get(asked.draw)
@@ -472,7 +489,8 @@ class _ReportVisit:
         asked, name = self._asked, work.keys.sign(work.experiment.tenant, token)
         if asked.value is None:
             return answers.VisitAnswer("accepted" if is_new else "duplicate", name)
-        reward = Reward(name, asked.value, asked.source, asked.suspicion, asked.labels)
+        said = asked.source, asked.suspicion, asked.labels, asked.metrics
+        reward = Reward(name, asked.value, *said)
         try:
             status = RewardCommand(token, reward)(work).status
         except KeptRefusal as kept:

@@ -33,6 +33,7 @@ from armrace_client.answers import DecisionRow
 FORMATS = {"ndjson": "application/x-ndjson", "parquet": "application/vnd.apache.parquet"}
 """The media type of each format."""
 _json = msgspec.json.Encoder()
+_BY_NAME = ("labels", "features", "metrics")
 _ROWS_AT_ONCE = 2000
 """More would keep the interpreter from others for milliseconds while they are converted."""
 
@@ -67,9 +68,9 @@ def _write_parquet(parts: Iterable[list[DecisionRow]], path: Path) -> None:
     """Write lines first, which Polars converts beside the interpreter and not in it."""
     import polars
 
-    # Labels and features as JSON: a column of Parquet has one type, and these have any names.
+    # By name as JSON: a column of Parquet has one type, and these have any names.
     columns = {field.name: field.type for field in msgspec.structs.fields(DecisionRow)}
-    schema = polars.Schema({**columns, "by": str, "labels": str, "features": str})
+    schema = polars.Schema({**columns, "by": str, **dict.fromkeys(_BY_NAME, str)})
     # Beside the target, where there is room for it: the usual place may be memory.
     with TemporaryDirectory(dir=path.parent) as folder:
         lines = Path(folder) / "rows.ndjson"
@@ -78,8 +79,8 @@ def _write_parquet(parts: Iterable[list[DecisionRow]], path: Path) -> None:
 
 
 def _with_names_as_text(row: DecisionRow) -> DecisionRow:
-    labels, features = (_json.encode(each).decode() for each in (row.labels, row.features))
-    return msgspec.structs.replace(row, labels=labels, features=features)
+    texts = {name: _json.encode(getattr(row, name)).decode() for name in _BY_NAME}
+    return msgspec.structs.replace(row, **texts)
 
 
 _backing_up = threading.Lock()
@@ -285,6 +286,10 @@ class _Export(NamedTuple):
                 elif isinstance(event, events.Rewarded):
                     row = unrewarded.pop(event.decision)
                     _reward(row, event, scale.reward(event.steps))
+                    row.metrics = {
+                        name: self.settings.guardrails[name].scale().reward(steps)
+                        for name, steps in (event.metrics or {}).items()
+                    }
                     held = holds.hold_back(row.source, row.labels, row.suspicion)
                     verdict = ruled.get(event.decision, "hold" if held else "release")
                     row.counts = verdict == "release"
