@@ -80,7 +80,14 @@ class Restarting(Policy, frozen=True, tag="restarting"):
     """
 
     family: ClassVar[str] = "robust"
+    reference: ClassVar[str] = (
+        "This library's theory page on audits, for the alarm; restarts in periods are folklore"
+    )
     source_kind: ClassVar[str] = "ours"
+    source_note: ClassVar[str] = (
+        "The alarm is compared with that of an audit on the same rewards, and each period with a "
+        "run of the base by itself."
+    )
 
     base: Annotated[Any, "policy that starts afresh: a name, or its parameters with a name"] = (
         "thompson"
