@@ -18,6 +18,7 @@ from armrace.cli.buses import Message, NatsStream
 from armrace.cli.follow import Follower
 from armrace.cli.main import run
 from armrace.cli.messages import Mapping, Verdict
+from armrace.cli.outputs import INTERRUPTED
 from armrace.errors import InvalidParameter
 from armrace.service import Keyring, MemoryStore, Service
 from armrace_client import Client
@@ -163,6 +164,16 @@ def test_a_stream_needs_a_name(columns, capsys):
     assert "must name the stream that is followed" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "address", ["bus", "http://bus:4222", "nats://", "nats://me:secret@bus:99999", "nats://[::1"]
+)
+def test_an_address_that_is_none_of_nats_is_refused(columns, capsys, address):
+    assert run(["follow", str(columns), "--nats", address]) == 2
+    error = capsys.readouterr().err
+    assert "nats must be an address such as nats://user:password@host:4222." in error
+    assert "secret" not in error
+
+
 # --- standard input ---------------------------------------------------------------------------
 
 
@@ -206,6 +217,19 @@ def test_lines_of_standard_input_are_worked_off(service, columns, tmp_path):
     assert reasons[53] == "the message has more than 1,048,576 bytes"
     assert json.loads(kept[0]["message"]) == lines[41]
     assert "message 52 cannot be used: the message is not a JSON object." in done.stderr
+
+
+def test_a_stop_without_the_service_says_where_to_go_on(columns):
+    line = command(columns, f"http://127.0.0.1:{free_port()}")
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started(line, text=True, **pipes) as follower:
+        follower.stdin.write(f"\n{json.dumps(verdict('u1'))}\n")
+        follower.stdin.flush()
+        assert "trying again until it answers" in follower.stderr.readline()
+        follower.send_signal(signal.SIGTERM)
+        said = follower.stderr.read()
+        assert said == "armrace: stopped before message 2, since the service does not answer.\n"
+        assert follower.wait(30) == INTERRUPTED
 
 
 # --- a stream ---------------------------------------------------------------------------------

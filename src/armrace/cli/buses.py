@@ -8,6 +8,7 @@ import select
 import stat
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
@@ -74,8 +75,7 @@ class NatsStream:
     def __init__(self, address: str, stream: str, subject: str, durable: str) -> None:
         self._address, self._stream = address, stream
         self._subject, self._durable = subject, durable
-        place = urlsplit(address)  # the address may have a password
-        self._shown = f"nats://{place.hostname}:{place.port or 4222}"
+        self._shown = _without_password(address)
         self._told = ""
         self._why: BaseException | None = None
 
@@ -178,3 +178,12 @@ class NatsStream:
                 await client.publish(here[place].reply, answer)
             else:
                 await client.request(here[place].reply, answer, timeout=_ACK_SECONDS)
+
+
+def _without_password(address: str) -> str:
+    """Return what may be shown of an address; refuse one that is none of NATS."""
+    with suppress(ValueError):
+        place = urlsplit(address)
+        if place.scheme in ("nats", "tls", "ws", "wss") and place.hostname:
+            return f"{place.scheme}://{place.hostname}:{place.port or 4222}"
+    raise InvalidParameter("nats must be an address such as nats://user:password@host:4222.")

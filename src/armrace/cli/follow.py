@@ -16,7 +16,7 @@ import msgspec
 import typer
 
 from armrace.cli import options
-from armrace.cli.outputs import STANDARD_OUTPUT, check_targets, say, write_json
+from armrace.cli.outputs import INTERRUPTED, STANDARD_OUTPUT, check_targets, say, write_json
 from armrace.cli.rulings import DEFAULT_SERVER, Key, Server
 from armrace.errors import ArmraceError, InvalidParameter, ServiceUnreachable, UnknownName
 from armrace.formatting import count, number_of
@@ -91,16 +91,18 @@ def follow(
         nullcontext() if aside is None else aside.open("a", encoding="utf-8") as kept,
         progress_bar("messages", None) as bar,
     ):
-        follower = Follower(client, mapping, stopping, kept, bar)
+        code, follower = 0, Follower(client, mapping, stopping, kept, bar)
         try:
             source(follower.take, stopping)
-        except Stopped:
-            say("armrace: stopped while the service was not there; what is left comes again.")
+        except Stopped as stop:
+            code = 0 if nats else INTERRUPTED  # the bus delivers again what was not acknowledged
+            say(f"armrace: stopped before message {stop}, since the service does not answer.")
     if json is not None:
         write_json(json, follower.data())
     if json != STANDARD_OUTPUT:
         for sentence in follower.sentences():
             typer.echo(sentence)
+    raise typer.Exit(code)
 
 
 class Stopped(Exception):
@@ -148,6 +150,7 @@ class Follower:
         self._aside, self._bar = aside, bar
         self._counts, self._reasons = Counter[str](), Counter[str]()
         self._refused: dict[int, str] = {}
+        self._first = 0
 
     def take(self, messages: Sequence[Message], share: float = 0.0) -> Refused:
         """Work off messages; return the places of those that were set aside, and why.
@@ -159,7 +162,7 @@ class Follower:
         from armrace_client.calls import RewardItem
         from armrace_client.operations import MOST_IN_BATCH
 
-        self._refused = {}
+        self._refused, self._first = {}, messages[0].place
         rewards: list[tuple[int, RewardItem]] = []
         runs: list[list[tuple[int, Verdict]]] = []
         last: tuple[str, ...] = ()
@@ -187,7 +190,10 @@ class Follower:
         for run in runs:
             self._deliver(run, self._rule)
         self._keep(messages)
-        self._bar(share, " ".join(self.sentences()[:2]))
+        found, aside = self._counts, self._reasons.total()
+        sent = number_of(found["accepted"] + found["duplicate"], "reward")
+        said = f"{sent}, {number_of(found['verdicts'], 'verdict')}, {count(aside)} set aside"
+        self._bar(share, said)
         return self._refused
 
     def _deliver(self, all_: list[Any], send: Callable[[list[Any]], None]) -> None:
@@ -202,7 +208,7 @@ class Follower:
                     say(f"armrace: {str(error).rstrip('.')}; trying again until it answers.")
                 parts, told = [*parts, part], True
                 if self._stopping.wait(_PAUSE):
-                    raise Stopped from None
+                    raise Stopped(self._first) from None
             except ArmraceError as error:
                 if error.status in (401, 403, 404, 405) or isinstance(error, UnknownName):
                     raise  # it would refuse all others too
