@@ -190,9 +190,9 @@ class Follower:
         for run in runs:
             self._deliver(run, self._rule)
         self._keep(messages)
-        found, aside = self._counts, self._reasons.total()
-        sent = number_of(found["accepted"] + found["duplicate"], "reward")
-        said = f"{sent}, {number_of(found['verdicts'], 'verdict')}, {count(aside)} set aside"
+        sent = number_of(self._counts["accepted"] + self._counts["duplicate"], "reward")
+        verdicts = number_of(self._counts["verdicts"], "verdict")
+        said = f"{sent}, {verdicts}, {count(self._reasons.total())} set aside"
         self._bar(share, said)
         return self._refused
 
