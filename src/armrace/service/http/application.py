@@ -233,6 +233,14 @@ class Application:
         self._decide, self._reward = handlers["decide"], handlers["reward"]
         document = Response(_encode(make_document(version)), media_type="application/json")
         routes = [
+            Route(
+                each.path.replace("{name}", "{name:path}"),
+                _Handler(each, api, log),
+                methods=["POST"],
+            )
+            for each in FLAGS
+        ]
+        routes += [
             Route("/healthz", PlainTextResponse("alive\n"), methods=["GET"]),
             Route("/readyz", self._readiness),
             Route("/metrics", self._show_metrics),
@@ -241,9 +249,6 @@ class Application:
         for each in (*ENDPOINTS, EVENTS):
             path = each.path.replace("{arm}", "{arm:path}")  # names of arms may have slashes
             routes.append(Route(path, handlers[each.name], methods=[each.route.method]))
-        for flag in FLAGS:
-            path = flag.path.replace("{name}", "{name:path}")  # what cannot be there is not found
-            routes.append(Route(path, _Handler(flag, api, log), methods=["POST"]))
         self.app = Starlette(
             routes=[*routes, *pages(api)],
             lifespan=self._lifespan,
