@@ -97,13 +97,43 @@ def predicted(ridge: Ridge, arm: int, vector: Floats) -> float:
 def squared_width(ridge: Ridge, arm: int, vector: Floats) -> float:
     """``x' A^-1 x``: how little is known about the reward in this context, at most 1."""
     model, own = model_of(ridge, arm, vector)
-    inverse, total = ridge.inverses[model], 0.0
-    for row in range(own.size):
-        part = 0.0
-        for column in range(own.size):
-            part += inverse[row, column] * own[column]
-        total += part * own[row]
+    inverse, size, total = ridge.inverses[model], own.size, 0.0
+    for block in range(size >> 2):
+        row = block << 2
+        one, two, three, four = _four_rows(inverse, own, row)
+        total += one * own[row]
+        total += two * own[row + 1]
+        total += three * own[row + 2]
+        total += four * own[row + 3]
+    for row in range(size & ~3, size):
+        total += _one_row(inverse, own, row) * own[row]
     return max(total, 0.0)
+
+
+@inlined
+def _one_row(inverse: Floats, vector: Floats, row: int) -> float:
+    """A row of a matrix times a vector."""
+    part = 0.0
+    for column in range(vector.size):
+        part += inverse[row, column] * vector[column]
+    return part
+
+
+@inlined
+def _four_rows(inverse: Floats, vector: Floats, row: int) -> tuple[float, float, float, float]:
+    """Four rows of a symmetric matrix times a vector, from a row on.
+
+    Each sum has its terms in their order, but four are under way at once: a processor need not
+    wait for each addition. Column by column, since those of a symmetric matrix lie side by side.
+    """
+    one = two = three = four = 0.0
+    for column in range(vector.size):
+        factor = vector[column]
+        one += inverse[column, row] * factor
+        two += inverse[column, row + 1] * factor
+        three += inverse[column, row + 2] * factor
+        four += inverse[column, row + 3] * factor
+    return one, two, three, four
 
 
 @inlined
@@ -115,21 +145,28 @@ def fit(ridge: Ridge, arm: int, vector: Floats, reward: float, weight: float) ->
     matrix, moment = ridge.matrices[model], ridge.moments[model]
     size = vector.size
     image, square = ridge.scratch, 0.0
+    for block in range(size >> 2):
+        row = block << 2
+        one, two, three, four = _four_rows(inverse, vector, row)
+        image[row], image[row + 1], image[row + 2], image[row + 3] = one, two, three, four
+    for row in range(size & ~3, size):
+        image[row] = _one_row(inverse, vector, row)
     for row in range(size):
-        part = 0.0
-        for column in range(size):
-            part += inverse[row, column] * vector[column]
-        image[row] = part
-        square += part * vector[row]
+        square += image[row] * vector[row]
     factor = weight / (1.0 + weight * max(square, 0.0))
     step = factor * error
     for row in range(size):
         scaled, weighted = factor * image[row], weight * vector[row]
-        for column in range(row + 1):
-            inverse[row, column] -= scaled * image[column]
-            inverse[column, row] = inverse[row, column]
-            matrix[row, column] += weighted * vector[column]
-            matrix[column, row] = matrix[row, column]
+        # Both halves of the matrices from the same three numbers, multiplied in the same order, so
+        # that they stay symmetric to the bit, and a whole row at a time.
+        for column in range(size):
+            below = column <= row
+            inverse[row, column] -= (
+                scaled * image[column] if below else factor * image[column] * image[row]
+            )
+            matrix[row, column] += (
+                weighted * vector[column] if below else weight * vector[column] * vector[row]
+            )
         weights[row] += step * image[row]
         moment[row] += weighted * reward
     ridge.updates[model] += 1
