@@ -78,6 +78,7 @@ class Earned(NamedTuple):
     suspicion: float | None
     labels: dict[str, str] | None
     metrics: dict[str, int] | None
+    part: bytes | None
 
 
 class Ruled(NamedTuple):

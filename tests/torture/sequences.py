@@ -56,6 +56,7 @@ SUSPICIONS = st.sampled_from([None, 0.2, 0.9])
 REQUESTS, UNITS = st.sampled_from([None, "r1", "r2"]), st.sampled_from([None, None, "u1", "u2"])
 SOURCES = st.sampled_from([None, "mill", "site"])
 LABELS = st.sampled_from([None, {"place": "top"}, {"place": "side"}])
+PARTS = st.sampled_from(["one", "two", "three"])
 METRICS = st.sampled_from([None, {"latency": 0.5}, {"latency": 1.5}])
 VERDICTS = st.sampled_from(["retract", "void", "hold", "release"])
 
@@ -69,6 +70,7 @@ class Seen:
         self.origins = [({source}, self.labels)]
         """The sources and labels of the visit, and of the visit with its reward."""
         self.reward = self.verdict = self.metrics = None
+        self.parts: dict[str | None, tuple[float, Any]] = {}
         self.is_held = False
         self.conflicts = 0
 
@@ -114,22 +116,32 @@ class Model:
         if self.deleted:
             return "unknown"
         seen = self.visits[name]
-        if seen.reward is not None:
-            if (seen.reward, seen.metrics) == (item.value, item.metrics):
+        if item.part in seen.parts:
+            if seen.parts[item.part] == (item.value, item.metrics):
                 return "duplicate"
             seen.conflicts += 1
             self.unsure |= seen.verdict == "void"
             return "conflict"
         if not seen.is_open(now):
             return "expired"
-        seen.reward, seen.metrics = item.value, item.metrics
-        seen.labels = {**seen.labels, **(item.labels or {})}
-        seen.origins.append(({seen.source, item.source}, seen.labels))
-        seen.source = item.source or seen.source
-        seen.is_held = item.suspicion == 0.9 or any(
-            stands and source in (None, seen.source) and dict(labels).items() <= seen.labels.items()
-            for (source, labels), stands in self.holds.items()
+        is_first = not seen.parts
+        seen.parts[item.part] = item.value, item.metrics
+        seen.reward = min(sum(value for value, _ in seen.parts.values()), 1.0)
+        brought = [metrics["latency"] for _, metrics in seen.parts.values() if metrics]
+        seen.metrics = {"latency": min(sum(brought), 2.0)} if brought else None
+        labels = {**seen.labels, **(item.labels or {})}
+        source = item.source or seen.source
+        seen.origins.append(({seen.source, item.source}, labels))
+        seen.is_held = (
+            seen.is_held
+            or item.suspicion == 0.9
+            or any(
+                stands and held in (None, source) and dict(wanted).items() <= labels.items()
+                for (held, wanted), stands in self.holds.items()
+            )
         )
+        if is_first:
+            seen.source, seen.labels = source, labels
         return "accepted"
 
     def changed(self, verdict, chosen):
@@ -152,6 +164,7 @@ class Requests(RuleBasedStateMachine):
 
     decisions, leases = Bundle("decisions"), Bundle("leases")
     settle = "window"
+    accumulates = False
     policy: str | None = None
     """The policy of all experiments, which then tell visitors apart."""
 
@@ -191,6 +204,7 @@ class Requests(RuleBasedStateMachine):
     def create(self, name):
         more = {"policy": POLICIES[name], "settle": self.settle, "quarantine": 0.5}
         more |= {"holdout": HOLDOUTS[name], "guardrails": GUARDRAILS}
+        more |= {"accumulate": self.accumulates}
         if self.policy is not None:
             more |= {"policy": self.policy, "context": FEATURES, "leaves": {"device": True}}
         self.service.create(name, ARMS, 0, window=WINDOW, horizon=1000, seed=1, **more)
@@ -243,13 +257,15 @@ class Requests(RuleBasedStateMachine):
 
     @rule(
         rewards=st.lists(
-            st.builds(RewardItem, decisions, VALUES, SOURCES, SUSPICIONS, LABELS, METRICS),
+            st.builds(RewardItem, decisions, VALUES, SOURCES, SUSPICIONS, LABELS, METRICS, PARTS),
             max_size=4,
         )
     )
     def reward(self, rewards):
         """Reward at once what may be of several experiments."""
         expected = []
+        if not self.accumulates:
+            rewards = [item._replace(part=None) for item in rewards]
         for item in rewards:
             name, model = self.owners[item.decision]
             now = 0 if model.deleted else self.now(name)
@@ -302,6 +318,8 @@ class Requests(RuleBasedStateMachine):
         if now >= lease.expires:
             return False, "expired"
         if visit.draw >= lease.visits:
+            return False, "invalid"
+        if self.accumulates and visit.value is not None:
             return False, "invalid"
         drawn = model.leases[lease.lease]
         is_new = visit.draw not in drawn
@@ -509,7 +527,13 @@ class RequestsInContexts(Requests):
     policy = "leaf-barrier"
 
 
-FILES = [*_kinds(Requests), RequestsInContexts, *_kinds(SqliteRequests)]
+class RequestsThatAddUp(Requests):
+    """With rewards that come in parts."""
+
+    accumulates = True
+
+
+FILES = [*_kinds(Requests), RequestsInContexts, RequestsThatAddUp, *_kinds(SqliteRequests)]
 DATABASES = _kinds(PostgresRequests)
 
 BUDGET = settings(

@@ -561,3 +561,5 @@ class DecisionRow(msgspec.Struct):
     the place of their value or their bucket, and -32768 for one that is missing."""
     metrics: dict[str, float] = msgspec.field(default_factory=dict)
     """The guardrails that came with the reward."""
+    parts: int = 0
+    """How many rewards were added up, where they are."""

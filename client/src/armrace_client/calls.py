@@ -77,6 +77,7 @@ class RewardItem(NamedTuple):
     suspicion: float | None = None
     labels: Labels | None = None
     metrics: dict[str, float] | None = None
+    part: str | None = None
 
 
 def check_reward(
@@ -86,12 +87,14 @@ def check_reward(
     suspicion: float | None = None,
     labels: Labels | None = None,
     metrics: dict[str, float] | None = None,
+    part: str | None = None,
 ) -> Reward:
     """Return a reward with plain numbers; refuse what would make the service refuse its batch."""
     if not isinstance(decision, (DecisionAnswer, str)):
         raise InvalidParameter(f"decision must be a decision or its name; got {decision!r:.100}.")
-    if source is not None and not isinstance(source, str):
-        raise InvalidParameter(f"source must be text; got {source!r:.100}.")
+    for name, text in (("source", source), ("part", part)):
+        if text is not None and not isinstance(text, str):
+            raise InvalidParameter(f"{name} must be text; got {text!r:.100}.")
     number = _finite("reward", value)
     if suspicion is not None:
         suspicion = _finite("suspicion", suspicion)
@@ -99,7 +102,7 @@ def check_reward(
         if not isinstance(metrics, dict):
             raise InvalidParameter(f"metrics must give numbers by name; got {metrics!r:.100}.")
         metrics = {name: _finite(f"metric {name!r:.100}", each) for name, each in metrics.items()}
-    return Reward(cast("str", decision), number, source, suspicion, labels, metrics)
+    return Reward(cast("str", decision), number, source, suspicion, labels, metrics, part)
 
 
 def _finite(name: str, value: Any) -> float:
@@ -142,7 +145,7 @@ def _reward_many(
             raise InvalidParameter(f"rewards must be {members}; got {each!r:.100}.") from None
         own_source = source if item.source is None else item.source
         own_suspicion = suspicion if item.suspicion is None else item.suspicion
-        own = own_source, own_suspicion, item.labels, item.metrics
+        own = own_source, own_suspicion, item.labels, item.metrics, item.part
         made.append(check_reward(item.decision, item.value, *own))
     return operations.RewardBatch(made)
 

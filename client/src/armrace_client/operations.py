@@ -245,6 +245,8 @@ class Reward(Operation[answers.RewardStatus], frozen=True, dict=True):
         suspicion: how suspicious it is, from 0 to 1 or on the scale of the experiment.
         labels: up to 8 further attributes.
         metrics: numbers of the guardrails that the experiment declares, by name; all or some.
+        part: where rewards add up, what this one is for, such as the number of an order: each part
+            of a decision counts once.
     """
 
     decision: str
@@ -253,6 +255,7 @@ class Reward(Operation[answers.RewardStatus], frozen=True, dict=True):
     suspicion: float | None = None
     labels: Labels | None = None
     metrics: dict[str, float] | None = None
+    part: Label | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.decision, DecisionAnswer):
@@ -524,6 +527,9 @@ class Create(Operation[answers.ExperimentView], frozen=True):
             2, "worse": "higher", "limit": 0.5}``: its range, whether a ``higher`` or a ``lower``
             mean is worse, and from where on it is too bad, if anywhere. They come with rewards, and
             no policy learns them.
+        accumulate: whether the rewards of a decision add up within its window, up to the largest
+            reward, as the orders of a visitor do; each then has a ``part``. ``rewards`` must begin
+            at 0, as must the ranges of guardrails, which add up too.
         most_open: how many decisions may be open at once.
         seed: the seed of the decisions; by default a random one.
         context: the features by which visitors are told apart, by name, each such as ``{"type":
@@ -554,6 +560,7 @@ class Create(Operation[answers.ExperimentView], frozen=True):
     quarantine: float | None = None
     suspicion: dict[str, float] | None = None
     guardrails: dict[str, dict[str, Any]] | None = None
+    accumulate: bool = False
     most_open: int = 1_000_000
     seed: int | None = None
     context: dict[str, dict[str, Any]] | None = None

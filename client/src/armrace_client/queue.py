@@ -212,9 +212,10 @@ def _item(
     suspicion: float | None,
     labels: Labels | None,
     metrics: dict[str, float] | None,
+    part: str | None,
 ) -> RewardItem:
-    made = check_reward(decision, value, source, suspicion, labels, metrics)
-    return RewardItem(decision, made.value, source, made.suspicion, labels, made.metrics)
+    made = check_reward(decision, value, source, suspicion, labels, metrics, part)
+    return RewardItem(decision, made.value, source, made.suspicion, labels, made.metrics, part)
 
 
 class RewardQueue(Outbox[RewardItem, RewardAnswer]):
@@ -242,6 +243,7 @@ class RewardQueue(Outbox[RewardItem, RewardAnswer]):
         suspicion: float | None = None,
         labels: Labels | None = None,
         metrics: dict[str, float] | None = None,
+        part: str | None = None,
     ) -> None:
         """Take a reward; arguments as for :meth:`armrace_client.Client.reward`.
 
@@ -249,7 +251,7 @@ class RewardQueue(Outbox[RewardItem, RewardAnswer]):
             InvalidParameter: an argument cannot be sent, or the queue is closed.
             TooManyOpen: there is no room, and the queue was told to raise then.
         """
-        self.put_item(_item(decision, value, source, suspicion, labels, metrics))
+        self.put_item(_item(decision, value, source, suspicion, labels, metrics, part))
 
 
 class AsyncRewardQueue:
@@ -293,9 +295,10 @@ class AsyncRewardQueue:
         suspicion: float | None = None,
         labels: Labels | None = None,
         metrics: dict[str, float] | None = None,
+        part: str | None = None,
     ) -> None:
         """Take a reward; as :meth:`RewardQueue.put`."""
-        item = _item(decision, value, source, suspicion, labels, metrics)
+        item = _item(decision, value, source, suspicion, labels, metrics, part)
         # Nothing here may block: the thread of the queue needs the loop to make room.
         while True:
             self._woken.clear()  # first, so that no room is missed that comes from now on

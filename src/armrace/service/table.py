@@ -330,17 +330,22 @@ class VisitTable:
             names.column.all[row] = names.place(value)
 
     def _reward(self, row: int, event: events.Rewarded) -> None:
-        self.steps.all[row] = event.steps
-        self.delay.all[row] = event.time - self.time.all[row]
-        if event.source is not None:
-            self.source.column.all[row] = self.source.place(event.source)
-        if event.labels:
-            self._label(row, event.labels)
+        paid = int(self.steps.all[row])
+        is_first = paid < 0
+        self.steps.all[row] = event.steps if is_first else min(paid + event.steps, GRID)
+        if is_first:  # other parts of a sum change nothing else, but may have it held
+            self.delay.all[row] = event.time - self.time.all[row]
+            if event.source is not None:
+                self.source.column.all[row] = self.source.place(event.source)
+            if event.labels:
+                self._label(row, event.labels)
         if self._holds.standing or event.suspicion is not None:
             found = {name: names.of(row) for name, names in self.labels.items()}
             labels = {name: value for name, value in found.items() if value is not None}
-            held = self._holds.hold_back(self.source.of(row), labels, event.suspicion)
-            self.held.all[row] = held
+            source = event.source or self.source.of(row)
+            labels.update(event.labels or {})
+            held = self._holds.hold_back(source, labels, event.suspicion)
+            self.held.all[row] = held or (not is_first and self.held.all[row])
 
     # --- groups -----------------------------------------------------------------------------
 

@@ -65,8 +65,8 @@ class LogTime:
         self._before = shared, elapsed
 
 
-Said = tuple[int, dict[str, int] | None]
-"""The reward of a visit and the guardrails that came with it, on their grids."""
+Said = dict[bytes | None, tuple[int, dict[str, int] | None]]
+"""The rewards of a visit by part, with the guardrails that came with each, on their grids."""
 T = TypeVar("T")
 Deliver = Callable[[Any], None]
 """Takes the outcome of something: the answer, or the error that refuses it."""
@@ -142,7 +142,7 @@ class Work:
         self.snapshot_wanted = False
         self.late_wanted: Sequence[int] = ()
         """Visits that rewards of this transaction name, so that they are looked up together."""
-        self.late: dict[int, tuple[Decided | None, Said | None]] = {}
+        self.late: dict[int, tuple[Decided | None, Said]] = {}
         """What the log holds of visits that are not open: the decision, and what was said of it."""
         self._transaction = transaction
         self._records: list[LogRecord] = []

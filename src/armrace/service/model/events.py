@@ -96,6 +96,8 @@ class Rewarded(_Event, frozen=True, tag=2, gc=False):
     labels: dict[str, str] | None = None
     metrics: dict[str, int] | None = None
     """The guardrails that came with it, each on the grid of its own range."""
+    part: bytes | None = None
+    """A keyed hash of what it is for, if the rewards of the visit add up."""
 
 
 class Ruled(_Event, frozen=True, tag=3, gc=False):

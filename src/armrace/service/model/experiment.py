@@ -316,10 +316,18 @@ class ExperimentState:
 
     def _rewarded(self, event: events.Rewarded) -> None:
         visit = self.find(event.decision)
-        if visit is None or visit.steps is not None:
+        before = None if visit is None else visit.steps
+        if visit is None or not visit.take(event):
             raise DamagedFile(f"the log rewards decision {event.decision}, which is not open.")
-        visit.steps, visit.metrics, self.rewarded_at = event.steps, event.metrics, event.time
+        self.rewarded_at = event.time
         if visit.verdict == "void":
+            return
+        if before is not None:  # another part: its visit keeps source and labels of the first
+            assert visit.steps is not None
+            origin = event.source or visit.source, {**(visit.labels or {}), **(event.labels or {})}
+            standing = visit.standing
+            visit.is_held = visit.is_held or self.holds.hold_back(*origin, event.suspicion)
+            self.sources.add(visit, visit.steps - before, standing)
             return
         visit.source = event.source or visit.source
         if event.labels:

@@ -130,6 +130,7 @@ class Settings(
     holdout: float = 0.0
     holdout_arm: str | None = None
     guardrails: dict[str, Guardrail] = {}
+    accumulate: bool = False
     schema: Schema | None = None
     feature_key: bytes = b""
     """The secret by which texts fall into buckets; whoever knew it could choose texts that share
@@ -170,9 +171,18 @@ class Settings(
             if name not in self.guardrails:
                 raise UnknownName.among("guardrail", str(name)[:100], self.guardrails)
         return {
-            name: self.guardrails[name].scale().steps(value, f"metric {name!r}")
+            name: self._steps(self.guardrails[name].scale(), value, f"metric {name!r}")
             for name, value in sorted(metrics.items())
         }
+
+    def reward_steps(self, value: Any) -> int:
+        """Return a reward on the grid, or refuse it."""
+        return self._steps(self.scale(), value, "reward")
+
+    def _steps(self, scale: RewardScale, value: Any, what: str) -> int:
+        # A sum is limited to the range, and so is each of its parts.
+        is_large = self.accumulate and isinstance(value, (int, float)) and value > scale.high
+        return scale.steps(scale.high if is_large and value != math.inf else value, what)
 
     def window_milliseconds(self) -> int:
         """Return the window in the unit of the log's times, at least 1."""
@@ -223,6 +233,7 @@ def make_settings(create: Create, seed: int, feature_key: bytes = b"") -> Settin
         holdout=_holdout(create, names),
         holdout_arm=create.holdout_arm,
         guardrails=_guardrails(create.guardrails),
+        accumulate=bool(create.accumulate),
         schema=schema,
         feature_key=feature_key,
         arm_codes=_arm_codes(create, names, schema, feature_key),
@@ -234,6 +245,8 @@ def make_settings(create: Create, seed: int, feature_key: bytes = b"") -> Settin
         raise InvalidParameter(
             f"missing must be 'drop' or a reward in [{low:g}, {high:g}]; got {settings.missing}."
         ) from None
+    if settings.accumulate:
+        _check_sums(settings)
     # Made once, so that a policy which does not fit the horizon or the arms is refused here.
     policy = settings.make_policy()
     _check_size(policy, len(names), settings.shape)
@@ -375,6 +388,17 @@ def _range(what: str, ends: Any) -> tuple[float, float]:
             f"{what} must be a range at least {least:g} wide; got {low}, {high}."
         )
     return low, high
+
+
+def _check_sums(settings: Settings) -> None:
+    """Refuse settings under which rewards cannot add up."""
+    if settings.settle != "window":
+        raise InvalidParameter("accumulate needs settle='window': a sum is known when it closes.")
+    ranges = {"rewards": settings.rewards[0]}
+    ranges |= {f"the guardrail {name!r}": each.low for name, each in settings.guardrails.items()}
+    for what, low in ranges.items():
+        if low != 0:
+            raise InvalidParameter(f"{what} must begin at 0 to accumulate; got {low:g}.")
 
 
 def _guardrails(declared: Any) -> dict[str, Guardrail]:

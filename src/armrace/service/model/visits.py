@@ -17,7 +17,7 @@ import numpy as np
 from armrace.contexts import Code
 from armrace.errors import DamagedFile
 from armrace.kernels.generics import Ticket
-from armrace.service.model.events import HoldChanged
+from armrace.service.model.events import HoldChanged, Rewarded
 from armrace.service.model.settings import GRID
 from armrace_client.answers import StandingHold, Verdict
 
@@ -60,6 +60,27 @@ class VisitState(msgspec.Struct, array_like=True, gc=False):
     """Whether the visit was of the holdout; ``None`` if that was not left to chance."""
     metrics: dict[str, int] | None = None
     """The guardrails that came with its reward, on their grids."""
+    parts: dict[bytes, tuple[int, dict[str, int] | None]] | None = None
+    """The rewards that are added up and the guardrails that came with each, if they are."""
+
+    def take(self, event: Rewarded) -> bool:
+        """Take a reward, or a part of it; return whether it had not come before."""
+        if event.part is None:
+            if self.steps is not None:
+                return False
+            self.steps, self.metrics = event.steps, event.metrics
+            return True
+        parts = self.parts or {}
+        if event.part in parts:
+            return False
+        self.parts = {**parts, event.part: (event.steps, event.metrics)}
+        # Limited at each step or once in the end: that is the same, since no part is negative.
+        self.steps = min((self.steps or 0) + event.steps, GRID)
+        sums = dict(self.metrics or {})
+        for name, steps in (event.metrics or {}).items():
+            sums[name] = min(sums.get(name, 0) + steps, GRID)
+        self.metrics = sums or None
+        return True
 
     @property
     def standing(self) -> Standing:
@@ -373,6 +394,11 @@ class Sources(msgspec.Struct, array_like=True):
         day = counts.day(visit.time // DAY)
         day.steps += visit.steps
         setattr(day, standing, getattr(day, standing) + 1)
+
+    def add(self, visit: VisitState, steps: int, before: Standing) -> None:
+        """Count what another part has added to a reward, and its new standing."""
+        self.of(visit.source).day(visit.time // DAY).steps += steps
+        self.move(visit, before)
 
     def move(self, visit: VisitState, before: Standing) -> None:
         """Count a reward that has come by its new standing."""

@@ -63,6 +63,7 @@ from armrace_client.operations import (
 _MOST_LEASES = 1000
 """How many leases of an experiment may be open at once."""
 _LEASE_UNIT = 2**32
+_MOST_PARTS = 1000
 SUSPICION = Limits("suspicion", 0, 1)
 _STATUSES: dict[str, Any] = {
     "reward-conflict": "conflict",
@@ -238,12 +239,13 @@ class RewardCommand:
 
     def __call__(self, work: Work) -> answers.RewardStatus:
         experiment, asked, token = work.experiment, self._asked, self._token
-        steps = experiment.scale.steps(asked.value)
+        steps, part = experiment.settings.reward_steps(asked.value), _check_part(work, asked)
         metrics = experiment.settings.metric_steps(asked.metrics)
         labels, score = _check_origin(asked), asked.suspicion
         suspicion = None if score is None else experiment.settings.suspicion_of(score)
         visit = experiment.find(self.visit)
-        made, stored = _look_up(work, self.visit) if visit is None else (visit, _said_of(visit))
+        made, said = _look_up(work, self.visit) if visit is None else (visit, _said_of(visit))
+        stored = said.get(part)
         # After a restore from an older backup, numbers are given out again.
         if made is None or (made.arm, made.time + experiment.window) != (token.arm, token.closes):
             raise ForeignTicket(
@@ -255,8 +257,10 @@ class RewardCommand:
                     f"the decision could be rewarded for {experiment.settings.window:g} seconds, "
                     "which are over."
                 )
-            said = (asked.source, suspicion, labels, metrics)
-            work.add(Rewarded(work.time, self.visit, steps, *said))
+            if len(said) >= _MOST_PARTS:
+                raise InvalidParameter(f"parts of a decision must be at most {_MOST_PARTS}.")
+            told = (asked.source, suspicion, labels, metrics, part)
+            work.add(Rewarded(work.time, self.visit, steps, *told))
             return answers.RewardStatus("accepted")
         # What is sent again is answered as the first time, even after the window has closed.
         if stored == (steps, metrics):
@@ -269,24 +273,39 @@ class RewardCommand:
         raise KeptRefusal(RewardConflict(f"the decision has had the reward {had:g}; got {got:g}."))
 
 
-def _said_of(visit: VisitState | Rewarded) -> Said | None:
-    return None if visit.steps is None else (visit.steps, visit.metrics)
+def _check_part(work: Work, asked: Reward) -> bytes | None:
+    """Return what the log holds of the part that a reward is, or refuse it."""
+    if work.experiment.settings.accumulate:
+        if asked.part is None:
+            raise InvalidParameter(
+                "part must say what the reward is for, such as the number of an order: the rewards "
+                "of this experiment add up."
+            )
+        return work.shard.hashed(check_label("part", asked.part))
+    if asked.part is not None:
+        raise InvalidParameter("part is for experiments that accumulate rewards.")
+    return None
 
 
-def _look_up(work: Work, sequence: int) -> tuple[Decided | None, Said | None]:
+def _said_of(visit: VisitState) -> Said:
+    said: Said = {} if visit.steps is None else {None: (visit.steps, visit.metrics)}
+    return said if visit.parts is None else dict(visit.parts.items())
+
+
+def _look_up(work: Work, sequence: int) -> tuple[Decided | None, Said]:
     """Return the decision of a visit that is not open, and the reward that it has had."""
     if sequence not in work.late:
         # For all rewards of the transaction at once, since a store on another machine takes time
         # for each question.
         wanted = {sequence, *work.late_wanted}
-        work.late = dict.fromkeys(wanted, (None, None))
+        work.late = {each: (None, {}) for each in wanted}
         transaction, log = work.flush(), work.shard.log
         for record, event in events_of(list(transaction.read_many(log, wanted))):
             if isinstance(event, Decided):
-                work.late[record.sequence] = event, None
+                work.late[record.sequence] = event, {}
         for _, event in events_of(list(transaction.find_many(log, wanted))):
             assert isinstance(event, Rewarded)
-            work.late[event.decision] = work.late[event.decision][0], _said_of(event)
+            work.late[event.decision][1][event.part] = event.steps, event.metrics
     return work.late[sequence]
 
 
@@ -431,6 +450,10 @@ class _ReportVisit:
         if asked.draw >= lease.visits:
             raise InvalidParameter(f"draw must be below {lease.visits}; got {asked.draw}.")
         if asked.value is not None:  # refused before anything is added
+            if experiment.settings.accumulate:
+                raise InvalidParameter(
+                    "value must be left out where rewards add up; send rewards with their parts."
+                )
             experiment.scale.steps(asked.value)
             experiment.settings.metric_steps(asked.metrics)
             if asked.suspicion is not None:

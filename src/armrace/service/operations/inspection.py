@@ -25,7 +25,7 @@ from armrace.service.log.store import Store
 from armrace.service.model import events
 from armrace.service.model.settings import Settings
 from armrace.service.model.views import health_of, history_of, ratio_of, sources_of
-from armrace.service.model.visits import Holds
+from armrace.service.model.visits import Holds, VisitState
 from armrace.service.work import Later, Session, Work, in_background, on_experiment
 from armrace_client import answers, operations
 from armrace_client.answers import DecisionRow
@@ -272,8 +272,9 @@ class _Export(NamedTuple):
         too. In memory are as many as the service itself has open, however long the log is.
         """
         ruled, window = self.reader.verdicts(), self.settings.window_milliseconds()
-        scale, holds = self.settings.scale(), Holds(self.settings.quarantine)
+        holds = Holds(self.settings.quarantine)
         waiting: deque[DecisionRow] = deque()
+        paid: dict[int, VisitState] = {}
         unrewarded: dict[int, DecisionRow] = {}
         for part in self.reader.parts(end=self.end):
             for record, event in events_of(part):
@@ -284,22 +285,41 @@ class _Export(NamedTuple):
                     row.void = ruled.get(record.sequence) == "void"
                     waiting.append(row)
                 elif isinstance(event, events.Rewarded):
-                    row = unrewarded.pop(event.decision)
-                    _reward(row, event, scale.reward(event.steps))
-                    row.metrics = {
-                        name: self.settings.guardrails[name].scale().reward(steps)
-                        for name, steps in (event.metrics or {}).items()
-                    }
-                    held = holds.hold_back(row.source, row.labels, row.suspicion)
+                    row = unrewarded[event.decision]
+                    source = event.source or row.source
+                    labels = {**row.labels, **(event.labels or {})}
+                    held = holds.hold_back(source, labels, event.suspicion) or row.counts is False
+                    if row.reward is None:  # its other parts change neither
+                        row.source, row.labels = source, labels
+                    if event.part is None:
+                        del unrewarded[event.decision]
+                        self._pay(row, event, event.steps, event.metrics)
+                    else:
+                        visit = paid.setdefault(event.decision, _nothing_paid(row))
+                        visit.take(event)
+                        self._pay(row, event, visit.steps or 0, visit.metrics)
+                        row.parts += 1
                     verdict = ruled.get(event.decision, "hold" if held else "release")
                     row.counts = verdict == "release"
                 while waiting and (
-                    waiting[0].reward is not None or waiting[0].time + window <= event.time
+                    (waiting[0].reward is not None and not waiting[0].parts)
+                    or waiting[0].time + window <= event.time
                 ):
                     row = waiting.popleft()
                     unrewarded.pop(row.decision, None)
+                    paid.pop(row.decision, None)
                     yield row
         yield from waiting
+
+    def _pay(
+        self, row: DecisionRow, event: events.Rewarded, steps: int, metrics: dict[str, int] | None
+    ) -> None:
+        row.reward, row.reward_time = self.settings.scale().reward(steps), event.time
+        if event.suspicion is not None:
+            row.suspicion = max(event.suspicion, row.suspicion or 0.0)
+        if metrics:
+            guardrails = self.settings.guardrails
+            row.metrics = {n: guardrails[n].scale().reward(each) for n, each in metrics.items()}
 
     def _row(self, sequence: int, event: events.Decided) -> DecisionRow:
         unit, request = (None if e is None else e.hex() for e in (event.unit, event.request))
@@ -314,10 +334,8 @@ class _Export(NamedTuple):
         return row
 
 
-def _reward(row: answers.DecisionRow, event: events.Rewarded, value: float) -> None:
-    row.reward, row.reward_time, row.suspicion = value, event.time, event.suspicion
-    row.source = event.source or row.source
-    row.labels = {**row.labels, **(event.labels or {})}
+def _nothing_paid(row: DecisionRow) -> VisitState:
+    return VisitState(row.decision, row.time, 0, None, 0, -1, None)
 
 
 @in_background(operations.BackUp)

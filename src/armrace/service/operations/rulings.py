@@ -14,6 +14,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
+
 from armrace.errors import ArmraceError, DamagedFile, InvalidParameter, Outdated
 from armrace.formatting import number_of
 from armrace.limits import Limits, check_number
@@ -22,7 +24,14 @@ from armrace.service.log.chain import BEGINNING, Head, LogRecord
 from armrace.service.log.store import Transaction
 from armrace.service.model import events
 from armrace.service.model.experiment import ExperimentState
-from armrace.service.model.settings import DROP, Settings, check_label, check_labels, check_reason
+from armrace.service.model.settings import (
+    DROP,
+    GRID,
+    Settings,
+    check_label,
+    check_labels,
+    check_reason,
+)
 from armrace.service.model.views import head_text, history_of, view_of
 from armrace.service.model.visits import Holds
 from armrace.service.table import MOST_VISITS, NO_UNIT, VisitTable
@@ -123,6 +132,8 @@ class _Selection:
         self._candidates: dict[int, tuple[events.Decided, tuple[_Name, ...]]] = {}
         self._holds = Holds(begun.before.settings.quarantine)
         self._found: dict[int, _Found] = {}
+        self._begun: set[int] = set()
+        """Visits that have had the first of their parts, where rewards add up."""
         self._seen: set[_Name] = set()
         """The identifiers that visits have, whatever else is given."""
         self._known_by_reward = decisions is not None
@@ -203,11 +214,17 @@ class _Selection:
             decided, names = self._candidates.pop(event.decision, (None, ()))
             if decided is not None:
                 source, labels = _origin(decided, event)
+                if event.part is not None:  # there may be others, which inherit from the first
+                    is_first = event.decision not in self._begun
+                    self._begun.add(event.decision)
+                    told = _with(decided, source, labels) if is_first else decided
+                    self._candidates[event.decision] = told, names
                 origin = self._origin_of({event.source, decided.source}, labels)
                 known = self._found.get(event.decision)
                 if known is not None or origin is not None:
                     self._known_by_reward = self._known_by_reward or known is None
                     held = self._holds.hold_back(source, labels, event.suspicion)
+                    held = held or (known is not None and known.is_held)
                     names = known.names if origin is None and known is not None else names
                     self._found[event.decision] = _Found(names + (origin or ()), True, held)
         elif isinstance(event, events.HoldChanged):
@@ -314,6 +331,10 @@ def _origin(
     """Return the source and the labels of a reward, which its visit may have given."""
     labels = {**(decided.labels or {}), **(rewarded.labels or {})}
     return rewarded.source or decided.source, labels
+
+
+def _with(decided: events.Decided, source: str | None, labels: dict[str, str]) -> events.Decided:
+    return msgspec.structs.replace(decided, source=source, labels=labels)
 
 
 def _decisions(asked: Ruling, session: Session, log: int) -> dict[int, str | int] | None:
@@ -623,20 +644,23 @@ def _quarantined(
     holds, scale, ruled = Holds(settings.quarantine), settings.scale(), reader.verdicts()
     parts = reader.parts(end=end)
     decided: dict[int, events.Decided] = {}
-    held: list[QuarantinedReward] = []
+    held: dict[int, QuarantinedReward] = {}
+    paid: dict[int, int] = {}
     # The state has counted them, so that no more of the log is read than is needed.
-    while len(held) < left and (part := next(parts, None)) is not None:
+    while (len(held) < left or settings.accumulate) and (part := next(parts, None)) is not None:
         for record, event in events_of(part):
             if isinstance(event, events.Decided):
                 decided[record.sequence] = event
             elif isinstance(event, events.HoldChanged):
                 holds.take(event)
             elif isinstance(event, events.Rewarded):
-                source, labels = _origin(decided.pop(event.decision), event)
-                is_held = holds.hold_back(source, labels, event.suspicion)
-                if ruled.get(event.decision, "hold" if is_held else "release") == "hold":
-                    value, suspicion = scale.reward(event.steps), event.suspicion
-                    held.append(
-                        QuarantinedReward(event.decision, event.time, value, source, suspicion)
-                    )
-    return held
+                made, visit, steps = decided.pop(event.decision), event.decision, event.steps
+                source, labels = _origin(made, event)
+                is_held = holds.hold_back(source, labels, event.suspicion) or visit in held
+                if event.part is not None:
+                    decided[visit] = made if visit in paid else _with(made, source, labels)
+                    steps = paid[visit] = min(paid.get(visit, 0) + steps, GRID)
+                if ruled.get(visit, "hold" if is_held else "release") == "hold":
+                    value, suspicion = scale.reward(steps), event.suspicion
+                    held[visit] = QuarantinedReward(visit, event.time, value, source, suspicion)
+    return list(held.values())
