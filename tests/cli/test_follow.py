@@ -22,6 +22,7 @@ from armrace.cli.outputs import INTERRUPTED
 from armrace.errors import InvalidParameter
 from armrace.service import Keyring, MemoryStore, Service
 from armrace_client import Client
+from armrace_client.calls import RewardItem
 from armrace_client.operations import Visit
 from hosting import free_port, hosted
 from processes import started
@@ -40,6 +41,7 @@ value = "paid"
 source = "network"
 suspicion = "vendor.score"
 labels = { click = "click_id" }
+metrics = { milliseconds = "took" }
 
 [[messages]]
 when = { kind = "verdict", verdict = "bot" }
@@ -100,11 +102,11 @@ def standing(service):
 
 def test_columns_are_read_as_declared(columns):
     mapping = Mapping.load(columns)
-    sent = conversion("token", "2.5", network=7, vendor={"score": "0.25"}, click_id="c1")
+    sent = conversion("token", "2.5", network=7, vendor={"score": "0.25"}, click_id="c1", took=12)
     found = mapping.read(json.dumps(sent).encode())
-    assert tuple(found) == ("token", 2.5, "7", 0.25, {"click": "c1"})
-    assert tuple(mapping.read(json.dumps(conversion("t")).encode())) == ("t", 1.0, None, None, None)
-    said = mapping.read(json.dumps(verdict(12.0, rule="fast")).encode())
+    assert found == ("token", 2.5, "7", 0.25, {"click": "c1"}, {"milliseconds": 12.0})
+    assert mapping.read(json.dumps(conversion("t")).encode()) == RewardItem("t", 1.0)
+    said = mapping.read(json.dumps(verdict(12, rule="fast")).encode())
     assert said == Verdict("void", "shop", "unit", "12", "fast")
     flat = {"kind": "score", "visitor.id": "u1", "score": "0.9"}
     assert mapping.read(json.dumps(flat).encode()) == Verdict(
@@ -113,20 +115,21 @@ def test_columns_are_read_as_declared(columns):
     assert mapping.read(b'{"kind": "page view"}') is None
 
 
+NO_OBJECT = "the message is not a JSON object"
 BAD = {
-    b"\xff\xfe": "the message is not a JSON object",
-    b"[1, 2]": "the message is not a JSON object",
-    b"[" * 100_000: "the message is not a JSON object",
-    b'{"kind": "conversion"': "the message is not a JSON object",
-    b'{"kind": "conversion", "paid": 1}': "the decision is missing",
-    b'{"kind": "conversion", "decision": " ", "paid": 1}': "the decision is missing",
-    b'{"kind": "conversion", "decision": {"a": 1}, "paid": 1}': "the decision is neither text nor",
-    b'{"kind": "conversion", "decision": "d", "paid": "much"}': "the value is not a number",
-    b'{"kind": "conversion", "decision": "d", "paid": null}': "the value is missing",
-    b'{"kind": "conversion", "decision": "d", "paid": "nan"}': "reward must be a finite number",
-    b'{"kind": "verdict", "verdict": "bot", "visitor": {"id": true}}': "the unit is neither text",
-    b'{"kind": "verdict", "verdict": "bot", "visitor": "u1"}': "the unit is missing",
-    json.dumps(verdict("x" * 10_000)).encode(): "the unit has more than 200 characters",
+    b"\xff\xfe": NO_OBJECT,
+    b"[1, 2]": NO_OBJECT,
+    b"[" * 100_000: NO_OBJECT,
+    b'{"kind": "conversion"': NO_OBJECT,
+    b'{"kind": "conversion", "paid": 1}': "missing required field `decision`",
+    b'{"kind": "conversion", "decision": " ", "paid": 1}': "missing required field `decision`",
+    b'{"kind": "conversion", "decision": {"a": 1}, "paid": 1}': "got `object` - at `decision`",
+    b'{"kind": "conversion", "decision": "d", "paid": "much"}': "got `str` - at `value`",
+    b'{"kind": "conversion", "decision": "d", "paid": null}': "missing required field `value`",
+    json.dumps(verdict(True)).encode(): "Expected `str`, got `bool` - at `name`",
+    json.dumps(verdict(None)).encode(): "Object missing required field `name`",
+    json.dumps(verdict("x" * 10_000)).encode(): "Expected `str` of length <= 200 - at `name`",
+    b'{"kind": "verdict", "verdict": "bot", "visitor": {"id": ' + b"1" * 6000 + b"}}": NO_OBJECT,
     b'{"kind": "' + b"x" * 2**20 + b'"}': "the message has more than 1,048,576 bytes",
 }
 
@@ -141,13 +144,13 @@ def test_messages_that_cannot_be_used_are_refused(columns, content):
     ("text", "sentence"),
     [
         ("messages = 1", "columns.toml: Expected `array`, got `int` - at `messages`."),
-        ("[[messages]]\ndo = 'void'\nby = 'unit'", "missing required field `name`"),
-        ("[[messages]]\ndo = 'forgive'", "Invalid value 'forgive' - at `messages[0].do`."),
-        ("[[messages]]\ndo='void'\nby='unit'\nname='u'", "messages 1 need an experiment"),
+        ("[[messages]]\ndo = 'void'\nby = 'unit'", "columns.toml: void needs name - at `messages"),
+        ("[[messages]]\ndo = 'forgive'", "Invalid enum value 'forgive' - at `messages[0].do`."),
+        ("[[messages]]\ndo='void'\nby='unit'\nname='u'", "void needs an experiment"),
         ("experiment='e'\n[[messages]]\ndo='void'\nby='bot'\nname='u'", "by must be decision"),
         (
             "experiment='e'\n[[messages]]\ndo='suspect'\nby='source'\nname='u'\nscore='s'",
-            "by of scores must be decision or unit; got 'source'",
+            "scores are by decision or unit; got 'source'",
         ),
         ("do = ", "is not a TOML file"),
     ],
@@ -189,7 +192,7 @@ def test_lines_of_standard_input_are_worked_off(service, columns, tmp_path):
     lines += [conversion(made[41], 1, click_id="é" * 10_000)]  # a label of 20 kB
     lines += [verdict("u1"), verdict("u2"), verdict("nobody"), verdict("u2", "fine")]
     lines += [{"kind": "score", "visitor": {"id": "u3"}, "score": 0.9}]
-    lines += [{"kind": "page view"}]
+    lines += [{"kind": "page view"}, conversion(made[42], "nan")]
     text = "\n".join(map(json.dumps, lines)) + "\n\nnot JSON\n" + "x" * 3_000_000 + "\n"
     text += json.dumps(verdict("u5"))  # without a line break
     with hosted(service) as address:
@@ -211,12 +214,13 @@ def test_lines_of_standard_input_are_worked_off(service, columns, tmp_path):
     ]  # fmt: skip
     kept = [json.loads(line) for line in aside.read_text().splitlines()]
     reasons = {each["place"]: each["reason"] for each in kept}
-    assert len(kept) == 5
+    assert len(kept) == 6
+    assert reasons[51] == "reward must be a finite number; got nan."
     assert reasons[42] == "the decision has had the reward 0.5; got 0.75."
-    assert reasons[52] == "the message is not a JSON object"
-    assert reasons[53] == "the message has more than 1,048,576 bytes"
+    assert reasons[53] == "the message is not a JSON object"
+    assert reasons[54] == "the message has more than 1,048,576 bytes"
     assert json.loads(kept[0]["message"]) == lines[41]
-    assert "message 52 cannot be used: the message is not a JSON object." in done.stderr
+    assert "message 53 cannot be used: the message is not a JSON object." in done.stderr
 
 
 def test_a_stop_without_the_service_says_where_to_go_on(columns):

@@ -7,6 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import groupby
 from pathlib import Path
 from threading import Event
 from types import FrameType
@@ -18,7 +19,7 @@ import typer
 from armrace.cli import options
 from armrace.cli.outputs import INTERRUPTED, STANDARD_OUTPUT, check_targets, say, write_json
 from armrace.cli.rulings import DEFAULT_SERVER, Key, Server
-from armrace.errors import ArmraceError, InvalidParameter, ServiceUnreachable, UnknownName
+from armrace.errors import ArmraceError, InvalidParameter, ServiceUnreachable
 from armrace.formatting import count, number_of
 
 if TYPE_CHECKING:
@@ -130,12 +131,7 @@ def _stop_on_signals() -> Iterator[Event]:
 class Follower:
     """Works off messages: rewards first, then verdicts in their order, those of a kind together.
 
-    Args:
-        client: the service.
-        mapping: what the columns mean.
-        stopping: whether to stop.
-        aside: where messages that cannot be used are appended.
-        bar: is told how much of all is done, and what.
+    Those that cannot be used go to ``aside``; ``bar`` is told how much is done, and what.
     """
 
     def __init__(
@@ -164,9 +160,7 @@ class Follower:
 
         self._refused, self._first = {}, messages[0].place
         rewards: list[tuple[int, RewardItem]] = []
-        runs: list[list[tuple[int, Verdict]]] = []
-        last: tuple[str, ...] = ()
-        names: set[str] = set()
+        verdicts: list[tuple[int, Verdict]] = []
         for place, content in messages:
             try:
                 found = self._mapping.read(content)
@@ -178,22 +172,25 @@ class Follower:
             elif isinstance(found, RewardItem):
                 rewards.append((place, found))
             else:
-                kind = found[:3] if found.do != "suspect" else (*found[:3], found.reason)
-                if kind != last or found.name in names:  # of two scores, both count
-                    runs.append([])
-                    last, names = kind, set()
-                runs[-1].append((place, found))
-                if found.do == "suspect":
-                    names.add(found.name)
+                verdicts.append((place, found))
         for begin in range(0, len(rewards), MOST_IN_BATCH):
             self._deliver(rewards[begin : begin + MOST_IN_BATCH], self._reward)
-        for run in runs:
-            self._deliver(run, self._rule)
+        scored = Counter[str]()
+
+        def kind(each: tuple[int, Verdict]) -> tuple[Any, ...]:
+            said = each[1]
+            if said.do != "suspect":
+                return said.do, said.experiment, said.by
+            scored[said.name] += 1  # of several scores of a name, each counts
+            return said.do, said.experiment, said.by, said.reason, scored[said.name]
+
+        for _, run in groupby(verdicts, kind):
+            self._deliver(list(run), self._rule)
         self._keep(messages)
-        sent = number_of(self._counts["accepted"] + self._counts["duplicate"], "reward")
-        verdicts = number_of(self._counts["verdicts"], "verdict")
-        said = f"{sent}, {verdicts}, {count(self._reasons.total())} set aside"
-        self._bar(share, said)
+        total = self._counts
+        sent = number_of(total["accepted"] + total["duplicate"], "reward")
+        said = number_of(total["verdicts"], "verdict")
+        self._bar(share, f"{sent}, {said}, {count(self._reasons.total())} set aside")
         return self._refused
 
     def _deliver(self, all_: list[Any], send: Callable[[list[Any]], None]) -> None:
@@ -210,7 +207,7 @@ class Follower:
                 if self._stopping.wait(_PAUSE):
                     raise Stopped(self._first) from None
             except ArmraceError as error:
-                if error.status in (401, 403, 404, 405) or isinstance(error, UnknownName):
+                if error.status in (401, 403, 404, 405):
                     raise  # it would refuse all others too
                 half = len(part) // 2
                 if half:
@@ -230,14 +227,14 @@ class Follower:
         from armrace.offline.identifiers import selector_of
 
         verdicts = [each for _, each in part]
-        do, experiment, by, _, reason, _ = verdicts[0]
-        if do == "suspect":
-            scores: Any = {each.name: each.score for each in verdicts}
-            answer = self._client.suspect(experiment, scores, by=by, reason=reason)  # type: ignore[arg-type]
+        one = verdicts[0]
+        if one.do == "suspect":
+            scores = {each.name: each.score for each in verdicts}
+            asked: dict[str, Any] = {"scores": scores, "by": one.by, "reason": one.reason}
         else:
-            chosen = selector_of(by)([each.name for each in verdicts])
-            reasons = [each.reason for each in verdicts]
-            answer = getattr(self._client, do)(experiment, **chosen, reasons=reasons, listed=0)
+            chosen = selector_of(one.by)([each.name for each in verdicts])
+            asked = {**chosen, "reasons": [each.reason for each in verdicts], "listed": 0}
+        answer = getattr(self._client, one.do)(one.experiment, **asked)
         self._counts["verdicts"] += len(verdicts)
         self._counts["changed"] += answer.changed
         self._counts["unknown"] += answer.unknown

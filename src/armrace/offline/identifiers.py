@@ -43,11 +43,6 @@ def selector_of(by: str) -> Callable[[list[str]], dict[str, Any]]:
     return lambda names: {"labels": {label: names}}
 
 
-def longest_of(by: str) -> tuple[int, str]:
-    """Return how long an identifier may be, and in what."""
-    return _LONGEST.get(by, (LABEL_BYTES, "bytes"))
-
-
 class IdentifierColumns(NamedColumns, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The columns of a file of identifiers."""
 
@@ -79,7 +74,7 @@ class IdentifierFile:
         self, path: Path, by: str, column: str | None = None, reasons: str | None = None
     ) -> None:
         label = by.removeprefix(_LABEL)
-        self._path, self._longest = path, longest_of(by)
+        self._path, self._longest = path, _LONGEST.get(by, (LABEL_BYTES, "bytes"))
         self._columns = IdentifierColumns(identifier=column or label, reason=reasons)
         self._is_list = column is None and reasons is None and _is_list(path, label)
         self.report = RowReport()
