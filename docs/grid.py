@@ -63,7 +63,9 @@ OTHERS: tuple[str | dict[str, Any], ...] = (
     "moss",
     "kl-ucb",
 )
-REST = tuple(name for name in in_the_arena() if name not in (*LEADERS, *OTHERS))
+APART = ("batched",)
+"""Policies that have a table of their own on the page."""
+REST = tuple(name for name in in_the_arena() if name not in (*LEADERS, *OTHERS, *APART))
 STEADY = {"name": "optimistic-log-barrier", "optimism": 1.0}
 CHEAP = ("two-arms", "one-better", "clicks")
 BUDGETS = (32.0, 100.0, 316.0, 1000.0, 5623.0)

@@ -25,7 +25,7 @@ _HOMES = {
     "armrace_client": ("AsyncClient", "Client"),
     "armrace.service.service": ("open",),
     "armrace.loading": ("load",),
-    "armrace.simulation": ("Comparison", "Result", "compare", "simulate"),
+    "armrace.simulation": ("Comparison", "Result", "compare", "identify", "simulate"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from armrace.red_team import Verdict, redteam
     from armrace.service.service import open  # noqa: A004  as gzip.open and others do
     from armrace.simulation import Comparison, Result
+    from armrace.simulation.identification import identify
     from armrace.simulation.simulate import compare, simulate
     from armrace_client import AsyncClient, Client
 
@@ -59,6 +60,7 @@ __all__ = [
     "Result",
     "Verdict",
     "compare",
+    "identify",
     "load",
     "open",
     "open_log",

@@ -20,10 +20,9 @@ In both cases the arm that is played has the law of a restricted choice of the b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -54,6 +53,7 @@ from armrace.kernels.sampling import restricted_probability
 from armrace.kernels.streams import Stream, uniform
 from armrace.limits import Limits
 from armrace.policies.base import ArmView, Guarantee, Policy
+from armrace.policies.common.wrapping import resolve_base
 from armrace.policies.races import RacePolicy
 from armrace.policies.races.race import (
     NEVER,
@@ -147,12 +147,7 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
     delta: Confidence = 0.05
 
     def validate(self) -> None:
-        if not isinstance(self.base, (str, Mapping, Policy)):
-            raise InvalidParameter(
-                "base must be a policy, its name, or its parameters with a name; "
-                f"got {self.base!r}."
-            )
-        base = self.catalogue.make(self.base)
+        base = resolve_base(self)
         if isinstance(base, RacePolicy):
             raise InvalidParameter(
                 f"base must not be a race or contain one; got {base.tag()}, which deletes arms "
@@ -163,9 +158,6 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
                 "base must be a policy whose choices can be restricted to some arms; "
                 f"got {base.tag()}."
             )
-        # From here on ``base`` is a policy, however it was given; the specification itself is
-        # frozen.
-        msgspec.structs.force_setattr(self, "base", base)
 
     @property
     def exact_tickets(self) -> bool:  # type: ignore[override]

@@ -159,7 +159,7 @@ OTHERS_INK = "context"
 GREY = Style(OTHERS_INK)
 """For lines that are only there for comparison."""
 
-_DASHES = ((), (6, 3), (2, 2), (6, 2, 2, 2), (8, 2, 1, 2, 1, 2), (12, 3))
+_DASHES = ((), (6, 3), (2, 2), (6, 2, 2, 2), (8, 2, 1, 2, 1, 2), (12, 3), (12, 3, 3, 3))
 _STYLES = tuple(Style(ink, dashes) for dashes in _DASHES for ink in SERIES)
 
 

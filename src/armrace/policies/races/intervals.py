@@ -127,7 +127,7 @@ def ends(
             low = min(low, _bernstein(pulls, deviation, log_lower))
             high = min(high, _bernstein(pulls, deviation, log_upper))
         return mean - low - shift, mean + high + shift
-    extra = _for_all_times(kind, pulls)
+    extra = for_all_times(kind, pulls)
     # Both ends are increasing in the mean, so it is enough to shift the mean by the allowance.
     return (
         lower_kl(max(0.0, mean - shift), (log_lower + extra) / pulls),
@@ -161,7 +161,7 @@ def _bernstein(pulls: float, deviation: float, log_term: float) -> float:
 
 
 @inlined
-def _for_all_times(kind: int, pulls: float) -> float:
+def for_all_times(kind: int, pulls: float) -> float:
     """Return what is added to the logarithmic term so that the interval holds for all ``n``."""
     if kind == KL_MIXTURE:
         return math.log(pulls + 1.0)
