@@ -63,8 +63,8 @@ OTHERS: tuple[str | dict[str, Any], ...] = (
     "moss",
     "kl-ucb",
 )
-APART = ("batched",)
-"""Policies that have a table of their own on the page."""
+APART = ("batched", "restarting")
+"""Policies around another one that are judged apart: in a table of their own, where means move."""
 REST = tuple(name for name in in_the_arena() if name not in (*LEADERS, *OTHERS, *APART))
 STEADY = {"name": "optimistic-log-barrier", "optimism": 1.0}
 CHEAP = ("two-arms", "one-better", "clicks")

@@ -41,7 +41,6 @@ from armrace.kernels.generics import (
     distribution,
     distribution_among,
     drop,
-    is_restrictable,
     learn,
     make_ticket,
     stamped,
@@ -53,7 +52,7 @@ from armrace.kernels.sampling import restricted_probability
 from armrace.kernels.streams import Stream, uniform
 from armrace.limits import Limits
 from armrace.policies.base import ArmView, Guarantee, Policy
-from armrace.policies.common.wrapping import resolve_base
+from armrace.policies.common.wrapping import require_restrictable, resolve_base
 from armrace.policies.races import RacePolicy
 from armrace.policies.races.race import (
     NEVER,
@@ -153,11 +152,7 @@ class Guarded(RacePolicy, frozen=True, tag="guarded"):
                 f"base must not be a race or contain one; got {base.tag()}, which deletes arms "
                 "itself."
             )
-        if not is_restrictable(base.start(_ARMS, _ROUNDS)):
-            raise InvalidParameter(
-                "base must be a policy whose choices can be restricted to some arms; "
-                f"got {base.tag()}."
-            )
+        require_restrictable(base)
 
     @property
     def exact_tickets(self) -> bool:  # type: ignore[override]

@@ -7,10 +7,9 @@ Rewards of earlier decisions that come later are ignored.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -26,7 +25,6 @@ from armrace.kernels.generics import (
     distribution,
     distribution_among,
     drop,
-    is_restrictable,
     learn,
     replacing,
 )
@@ -35,12 +33,10 @@ from armrace.limits import Limits
 from armrace.policies.base import ArmView, Policy
 from armrace.policies.common.blocks import SMALLEST_BLOCK, Blocks, end_blocks, make_blocks
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
+from armrace.policies.common.wrapping import require_restrictable, resolve_base
 from armrace.specification import MAXIMAL_HORIZON
 
 _numbered = replacing(Ticket, "inner_memo")
-
-_ARMS, _ROUNDS = 2, 64
-"""The size of a state that shows whether a base can serve."""
 
 
 class Restarting(Policy, frozen=True, tag="restarting"):
@@ -102,22 +98,12 @@ class Restarting(Policy, frozen=True, tag="restarting"):
     ] = 0.05
 
     def validate(self) -> None:
-        if not isinstance(self.base, (str, Mapping, Policy)):
-            raise InvalidParameter(
-                "base must be a policy, its name, or its parameters with a name; "
-                f"got {self.base!r}."
-            )
-        base = self.catalogue.make(self.base)
+        base = resolve_base(self)
         if base.takes_contexts:
             raise InvalidParameter(
                 f"base must be a policy for visitors who are alike; got {base.tag()}."
             )
-        if not is_restrictable(base.start(_ARMS, _ROUNDS)):
-            raise InvalidParameter(
-                "base must be a policy whose choices can be restricted to some arms; "
-                f"got {base.tag()}."
-            )
-        msgspec.structs.force_setattr(self, "base", base)
+        require_restrictable(base)
 
     @property
     def exact_tickets(self) -> bool:  # type: ignore[override]

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from armrace.errors import InvalidParameter
+from armrace.kernels.generics import is_restrictable
 from armrace.policies.base import Policy
 
 
@@ -21,3 +22,11 @@ def resolve_base(wrapper: Any) -> Policy:
     # The specification itself is frozen.
     msgspec.structs.force_setattr(wrapper, "base", base)
     return base
+
+
+def require_restrictable(base: Policy) -> None:
+    """Refuse a policy that cannot choose among some arms only."""
+    if not is_restrictable(base.start(arms=2, horizon=64)):
+        raise InvalidParameter(
+            f"base must be a policy whose choices can be restricted to some arms; got {base.tag()}."
+        )
