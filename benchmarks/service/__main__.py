@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.service import history, isolation, throughput
+from benchmarks.service import history, isolation, sizing, throughput
 
 _BY_WRK = {"http", "postgres"}
 
@@ -24,6 +24,7 @@ def _parts(asked: argparse.Namespace) -> dict[str, Callable[[Path], None]]:
         "postgres": lambda _: throughput.on_postgres(seconds, asked.servers, asked.connections),
         "history": lambda folder: history.measure(folder, asked.decisions, rounds),
         "open": lambda folder: history.measure_open(folder, asked.open),
+        "size": lambda folder: sizing.measure(folder, asked.experiments[0], asked.open),
         "restart": lambda folder: history.measure_many(folder, tuple(asked.experiments), rounds),
         "isolation": lambda _: isolation.measure(asked.arms, asked.neighbour, seconds, rounds),
     }
