@@ -42,6 +42,7 @@ source = "network"
 suspicion = "vendor.score"
 labels = { click = "click_id" }
 metrics = { milliseconds = "took" }
+part = "order"
 
 [[messages]]
 when = { kind = "verdict", verdict = "bot" }
@@ -103,8 +104,10 @@ def standing(service):
 def test_columns_are_read_as_declared(columns):
     mapping = Mapping.load(columns)
     sent = conversion("token", "2.5", network=7, vendor={"score": "0.25"}, click_id="c1", took=12)
+    sent["order"] = "order 3"
     found = mapping.read(json.dumps(sent).encode())
-    assert found == ("token", 2.5, "7", 0.25, {"click": "c1"}, {"milliseconds": 12.0})
+    labels, metrics = {"click": "c1"}, {"milliseconds": 12.0}
+    assert found == RewardItem("token", 2.5, "7", 0.25, labels, metrics, "order 3")
     assert mapping.read(json.dumps(conversion("t")).encode()) == RewardItem("t", 1.0)
     said = mapping.read(json.dumps(verdict(12, rule="fast")).encode())
     assert said == Verdict("void", "shop", "unit", "12", "fast")

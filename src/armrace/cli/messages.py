@@ -42,6 +42,7 @@ class Kind(msgspec.Struct, forbid_unknown_fields=True):
     suspicion: str | None = None
     labels: dict[str, str] = {}
     metrics: dict[str, str] = {}
+    part: str | None = None
     experiment: str | None = None
     by: str | None = None
     """What names are of; not a column."""
@@ -64,7 +65,8 @@ class Kind(msgspec.Struct, forbid_unknown_fields=True):
             found = _values(message, name=self.name, reason=self.reason, score=self.score)
             found |= {"do": self.do, "by": self.by, "experiment": self.experiment or experiment}
             return msgspec.convert(found, Verdict, strict=False)
-        columns = {"decision": self.decision, "source": self.source, "suspicion": self.suspicion}
+        roles = ("decision", "source", "suspicion", "part")
+        columns = {role: getattr(self, role) for role in roles}
         found = {"value": self.value, "labels": _values(message, **self.labels) or None}
         found["metrics"] = _values(message, **self.metrics) or None
         if isinstance(self.value, str):
