@@ -23,12 +23,7 @@ _DEFAULTS: dict[str, Callable[..., Any]] = {}
 
 
 def dispatched(function: F) -> F:
-    """Let the decorated function have implementations, found by the class of its first argument.
-
-    Args:
-        function: called from Python, it passes its arguments on to what :func:`find` returns.
-            Called from compiled code, it is replaced by the implementation.
-    """
+    """Let the decorated function have implementations, found by the class of its first argument."""
     _GENERICS.append(function.__name__)
     _dispatch_when_compiling(function)
     return function

@@ -56,19 +56,11 @@ class ContextShape(NamedTuple):
     the other, and ``dimension`` is the size of one of them."""
 
     def room(self, arms: int) -> int:
-        """How many numbers the vector of a context has.
-
-        Args:
-            arms: the number of arms.
-        """
+        """How many numbers the vector of a context has."""
         return self.dimension * (arms if self.of_arms else 1)
 
     def models(self, arms: int) -> int:
-        """How many linear models there are: one for each arm, or one that all share.
-
-        Args:
-            arms: the number of arms.
-        """
+        """How many linear models there are: one for each arm, or one that all share."""
         return 1 if self.of_arms else arms
 
 
@@ -86,11 +78,7 @@ class Scene(NamedTuple):
 
 @inlined
 def vector_of(context: Visitor) -> Floats:
-    """The vector of a context, or (1).
-
-    Args:
-        context: the context, or none.
-    """
+    """The vector of a context, or (1)."""
     if context is None:
         return _ANYBODY
     return context.vector
@@ -98,11 +86,7 @@ def vector_of(context: Visitor) -> Floats:
 
 @inlined
 def leaf_of(context: Visitor) -> int:
-    """The leaf of a context, or 0.
-
-    Args:
-        context: the context, or none.
-    """
+    """The leaf of a context, or 0."""
     if context is None:
         return 0
     return context.leaf
@@ -165,12 +149,7 @@ def spelled(
 
 
 def replacing(kind: type, *changed: str) -> Callable[..., Any]:
-    """Make an inlined function that returns a named tuple with other values of some members.
-
-    Args:
-        kind: the class of the tuple.
-        changed: the members, whose values follow the tuple in a call.
-    """
+    """Make an inlined function that returns a named tuple with other values of some members."""
     fields: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]
     members = (name if name in changed else f"old.{name}" for name in fields)
     scope: dict[str, Any] = {"kind": kind, "__name__": __name__}
@@ -252,13 +231,7 @@ def stamped(ticket: Ticket, phase: int, memo: float) -> Ticket:
 
 @inlined
 def with_inner_moment(ticket: Ticket, probability: float, memo: float) -> Ticket:
-    """The ticket with what an inner policy would have done, and a number that it needs back.
-
-    Args:
-        ticket: a ticket as ``choose`` returned it.
-        probability: the probability with which the inner policy would have drawn the arm.
-        memo: the number that the inner policy keeps.
-    """
+    """The ticket with what an inner policy would have done, and a number that it needs back."""
     return _with_inner_moment(ticket, probability, memo)
 
 
@@ -427,11 +400,6 @@ def value_experts(state: State, means: Floats, worth: Floats) -> None:
     """Add to ``worth`` what each expert would have earned with its advice on the latest decision.
 
     Only policies over experts implement this; see :meth:`armrace.policies.Policy.experts`.
-
-    Args:
-        state: the state of a policy.
-        means: the mean reward of each arm in that decision.
-        worth: an array with an entry for each expert.
     """
     find(value_experts, type(state))(state, means, worth)
 

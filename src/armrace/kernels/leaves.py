@@ -51,12 +51,7 @@ def _stacked(state: Any, leaves: int) -> Any:
 
 
 def row_of(stack: Any, leaf: int) -> Any:
-    """The state of one leaf: views of the arrays' rows.
-
-    Args:
-        stack: the member ``stack`` of :class:`Leaves`.
-        leaf: the number of the leaf.
-    """
+    """The state of one leaf: views of the arrays' rows."""
     if isinstance(stack, np.ndarray):
         return stack[leaf]
     if hasattr(stack, "_fields"):

@@ -136,12 +136,7 @@ def _add(
 
 @inlined
 def usual_reward(total: float, rows: float) -> float:
-    """The mean reward of some rows, with one more that paid a half: what one of an arm would pay.
-
-    Args:
-        total: the sum of the rewards.
-        rows: how many rows there are.
-    """
+    """The mean reward of some rows, with one more that paid a half: what one of an arm would pay."""
     return (total + 0.5) / (rows + 1.0)
 
 
@@ -265,9 +260,6 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return a view that cannot be written: other arrays are compiled for once more.
 
     Some columns of a data frame come as arrays that can be written, and others do not.
-
-    Args:
-        array: a column of a log.
     """
     view = array.view()
     view.flags.writeable = False

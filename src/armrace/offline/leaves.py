@@ -97,11 +97,6 @@ def choose_leaves(log: Log, horizon: int, level: float = 0.05) -> ChosenLeaves:
     the interval of the gain. A partition is carried if the decisions are at least 50 for each arm
     in each leaf that has rows, and 100 effective rows bear on the best arm of each leaf, but for
     leaves of less than a hundredth of the rows.
-
-    Args:
-        log: a log with a schema, whose own leaves are replaced.
-        horizon: how many decisions there will be.
-        level: the probability with which the interval of the gain may be wrong.
     """
     if log.schema is None:
         raise InvalidParameter("the log has no features; give it a schema.")
@@ -141,12 +136,7 @@ def choose_leaves(log: Log, horizon: int, level: float = 0.05) -> ChosenLeaves:
 
 
 def leaves_in(schema: Schema, codes: npt.NDArray[np.int16]) -> Ints:
-    """Return the leaf of each code; numbers are cut on the grid, to which codes are rounded.
-
-    Args:
-        schema: the schema of the codes, with leaves.
-        codes: the encoded features, one row each.
-    """
+    """Return the leaf of each code; numbers are cut on the grid, to which codes are rounded."""
     branches = {}
     for place, (name, feature) in enumerate(schema.features.items()):
         if name not in schema.leaves:

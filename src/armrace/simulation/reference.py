@@ -128,15 +128,7 @@ def run_reference(experiment: Experiment, replication: int = 0) -> ReferenceRun:
 
 
 def play_reference(experiment: Experiment, parts: Parts, first: int, last: int) -> ReferenceRun:
-    """Play the rounds from ``first`` up to, not including, ``last``, as the protocol says.
-
-    Args:
-        experiment: what to play.
-        parts: states, streams and ledger as they are before the first of these rounds; policy,
-            adversary and streams move on, the ledger is only read.
-        first: the first round to play, counted from 0.
-        last: the round to stop before.
-    """
+    """Play the rounds from ``first`` up to, not including, ``last``, as the protocol says."""
     policy, adversary = parts.policy, parts.adversary
     arms, sees_arm = parts.law.kind.size, experiment.account == "seen"
     run, budget = ReferenceRun(state=policy), experiment.budget - float(parts.ledger.charged[0])

@@ -75,14 +75,7 @@ class FastForward(NamedTuple):
 
 
 def make_fast_forward(arms: int, layers: int, windows: npt.NDArray[np.int64]) -> FastForward:
-    """Make a :class:`FastForward` with no rounds skipped.
-
-    Args:
-        arms: the number of arms.
-        layers: the number of layers.
-        windows: the rounds in which the adversary may act: for each interval its first round and
-            its end.
-    """
+    """Make a :class:`FastForward` with no rounds skipped."""
     return FastForward(
         settled_arm=np.zeros(layers, dtype=np.int64),
         learns=np.zeros(layers, dtype=np.bool_),
