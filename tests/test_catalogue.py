@@ -8,7 +8,7 @@ import pytest
 
 import armrace
 from armrace.adversaries import ADVERSARIES, Adversary
-from armrace.adversaries.zero_best import ZeroBest
+from armrace.adversaries.plain import ZeroBest
 from armrace.catalogue import Catalogue, discover
 from armrace.environments import ENVIRONMENTS, Environment
 from armrace.errors import InvalidParameter, UnknownName

@@ -14,7 +14,7 @@ from processes import python
 PACKAGE = '''
 """A policy, an attack and an environment that a package adds."""
 
-from armrace.adversaries.zero_best import ZeroBest
+from armrace.adversaries.plain import ZeroBest
 from armrace.environments.laws import Bernoulli
 from armrace.policies.ucb1 import Ucb1
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from armrace.adversaries import Setting
-from armrace.adversaries.adaptive_constant import AdaptiveConstant, largest_lead
+from armrace.adversaries.poisoning import AdaptiveConstant, largest_lead
 from armrace.kernels.generics import observe
 from proposals import ledger_of, strike
 

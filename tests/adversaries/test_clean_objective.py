@@ -3,7 +3,7 @@
 import pytest
 
 from armrace.adversaries import Setting
-from armrace.adversaries.clean_objective import CleanObjective
+from armrace.adversaries.plain import CleanObjective
 from armrace.policies import POLICIES
 from proposals import SETTING, ledger_of, strike
 

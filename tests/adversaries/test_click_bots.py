@@ -2,7 +2,7 @@
 
 import pytest
 
-from armrace.adversaries.click_bots import ClickBots
+from armrace.adversaries.daily_life import ClickBots
 from armrace.errors import InvalidParameter
 from proposals import BEST, SETTING, strike
 

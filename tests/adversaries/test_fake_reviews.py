@@ -1,6 +1,6 @@
 """Fake reviews: a decoy is praised, nobody else is touched."""
 
-from armrace.adversaries.fake_reviews import FakeReviews
+from armrace.adversaries.daily_life import FakeReviews
 from armrace.randomness import Purpose, stream_for
 from proposals import SETTING, WORST, strike
 

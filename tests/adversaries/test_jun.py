@@ -5,7 +5,7 @@ import pytest
 
 from armrace.adversaries import Setting
 from armrace.adversaries.attack_tally import deviation, excess_over_allowed
-from armrace.adversaries.jun import JunGreedy, JunUcb
+from armrace.adversaries.poisoning import JunGreedy, JunUcb
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import observe
 from proposals import SETTING, ledger_of, strike

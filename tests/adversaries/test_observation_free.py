@@ -2,7 +2,7 @@
 
 import pytest
 
-from armrace.adversaries.observation_free import ObservationFree
+from armrace.adversaries.poisoning import ObservationFree
 from proposals import SETTING, ledger_of, strike
 
 REWARDS = [0.5, 1.0, 0.25]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from armrace.adversaries.oracle import Oracle
+from armrace.adversaries.poisoning import Oracle
 from proposals import SETTING, ledger_of, strike
 
 

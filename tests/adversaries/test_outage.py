@@ -2,7 +2,7 @@
 
 import pytest
 
-from armrace.adversaries.outage import Construction
+from armrace.adversaries.daily_life import Construction
 from proposals import SETTING, strike
 
 REWARDS = [0.5, 1.0, 0.25]

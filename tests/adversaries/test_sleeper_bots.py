@@ -2,7 +2,7 @@
 
 import pytest
 
-from armrace.adversaries.sleeper_bots import SleeperBots
+from armrace.adversaries.daily_life import SleeperBots
 from armrace.errors import InvalidParameter
 from proposals import BEST, SETTING, ledger_of, strike
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from armrace.adversaries.spam_wave import SpamWave
+from armrace.adversaries.daily_life import SpamWave
 from armrace.randomness import Purpose, stream_for
 from proposals import SETTING, strike
 

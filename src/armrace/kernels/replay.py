@@ -136,7 +136,7 @@ def _add(
 
 @inlined
 def usual_reward(total: float, rows: float) -> float:
-    """The mean reward of some rows, with one more that paid a half: what one of an arm would pay."""
+    """The mean reward of some rows and one more that paid a half: what one of an arm would pay."""
     return (total + 0.5) / (rows + 1.0)
 
 

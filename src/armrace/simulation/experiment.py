@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.adversaries import ADVERSARIES, Adversary, Setting
-from armrace.adversaries.none import NoAttack
+from armrace.adversaries.plain import NoAttack
 from armrace.audit.auditing import LEVEL
 from armrace.environments import ENVIRONMENTS, Environment
 from armrace.environments.base import check_sizes
