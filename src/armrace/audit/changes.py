@@ -38,6 +38,7 @@ from armrace.audit.evidence import (
 from armrace.audit.findings import Alarm, Examination, direction_of
 from armrace.policies.common.blocks import block_size, log_block_weight
 from armrace.policies.races.race import NEVER, Race
+from armrace.statistics.proportions import bisect
 from armrace.theory.plays import corruption_allowance
 
 _SHARES = 3
@@ -366,14 +367,8 @@ class Exposure(NamedTuple):
         """
         if not self.rejects(found, layers, at_least):
             return at_least
-        rejected, explaining = at_least, at_most
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (rejected + explaining)
-            if self.rejects(found, layers, middle):
-                rejected = middle
-            else:
-                explaining = middle
-        return rejected
+        rejects = partial(self.rejects, found, layers)
+        return bisect(rejects, at_least, at_most, _HALVINGS)[0]
 
 
 def exposure_of(race: Race, level: float) -> Exposure:

@@ -29,6 +29,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,7 @@ import numpy.typing as npt
 
 from armrace.policies.common.blocks import log_evidence
 from armrace.policies.common.divergence import kl
+from armrace.statistics.proportions import bisect
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -98,6 +100,9 @@ class TwoSamples(NamedTuple):
             return 0.0
         return n * kl(mean, common) + m * kl(upper_mean, common)
 
+    def _permits(self, mean: float, upper_mean: float) -> bool:
+        return self.divergence(mean, upper_mean) <= self.threshold
+
     def rejects(self, change: float = 0.0, upper_change: float = 0.0) -> bool:
         """Whether changes of at most these sums cannot explain how the samples differ."""
         lower = self.mean + change / self.pulls
@@ -133,27 +138,14 @@ class TwoSamples(NamedTuple):
 
     def _permitted_upper(self, lower: float) -> float:
         """A number that is at least the largest upper mean that the lower one permits."""
-        inside, outside = lower, self.upper_mean
-        if self.divergence(lower, outside) <= self.threshold:
-            return outside
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (inside + outside)
-            if self.divergence(lower, middle) <= self.threshold:
-                inside = middle
-            else:
-                outside = middle
-        return outside
+        if self._permits(lower, self.upper_mean):
+            return self.upper_mean
+        return bisect(partial(self._permits, lower), lower, self.upper_mean, _HALVINGS)[1]
 
     def _permitted_lower(self) -> float:
         """A number that is at least the smallest lower mean that the upper one permits."""
-        outside, inside = self.mean, self.upper_mean
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (inside + outside)
-            if self.divergence(middle, self.upper_mean) <= self.threshold:
-                inside = middle
-            else:
-                outside = middle
-        return inside
+        upper = self.upper_mean
+        return bisect(lambda lower: self._permits(lower, upper), upper, self.mean, _HALVINGS)[0]
 
 
 def compare_samples(

@@ -32,6 +32,7 @@ from armrace.policies import (
     Policy,
     SharpRace,
 )
+from armrace.statistics.proportions import bisect
 from armrace.theory import RegretBound
 
 Floats = npt.NDArray[np.float64]
@@ -215,14 +216,7 @@ def _extra(kind: str, pulls: float) -> float:
 
 def _kl_end(mean: float, end: float, limit: float) -> float:
     """The mean towards ``end`` whose divergence from ``mean`` is ``limit``, by halving."""
-    near, far = mean, end
-    is_within: Callable[[float], bool] = lambda q: _divergence(mean, q) <= limit  # noqa: E731
-    for _ in range(_HALVINGS):
-        middle = (near + far) / 2
-        if middle in (near, far):
-            break
-        near, far = (middle, far) if is_within(middle) else (near, middle)
-    return near
+    return bisect(lambda q: _divergence(mean, q) <= limit, mean, end, _HALVINGS)[0]
 
 
 def _divergence(p: float, q: float) -> float:

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from armrace import theory
 from armrace.policies import Exp3, LbInf, OptimisticLogBarrier, Policy, TsallisInf
+from armrace.statistics.proportions import bisect
 from armrace.theory.barriers import BarrierProof, lb_inf_proof
 from armrace.verification.guarantees import label_of
 from armrace.verification.leader_proofs import (
@@ -50,9 +51,7 @@ class PrescribedLeader(Protocol):
 
 def _solve(weights_at: Callable[[float], Floats], least: float, most: float) -> Floats:
     """Return the weights that sum to 1 at a distance between two bounds; they fall with it."""
-    for _ in range(_HALVINGS):
-        middle = (least + most) / 2
-        least, most = (middle, most) if weights_at(middle).sum() > 1 else (least, middle)
+    _, most = bisect(lambda at: bool(weights_at(at).sum() > 1), least, most, _HALVINGS)
     return weights_at(most)
 
 
