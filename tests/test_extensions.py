@@ -161,37 +161,6 @@ def test_an_entry_point_is_first_class(extended: Machine) -> None:
     ]
 
 
-WRITE_BY_NAME = """
-import armrace
-from armrace.learner import Learner
-given = dict(adversary="added-attack", budget=5, horizon=60, replications=2)
-paid = {"name": "added-environment", "means": [0.9, 0.5]}
-armrace.simulate("added-policy", paid, **given).save("kept.parquet")
-learner = Learner("added-policy", arms=2, horizon=100, seed=1)
-open("snapshot.json", "w").write(learner.snapshot().to_json().decode())
-"""
-READ_BY_NAME = """
-import armrace
-from armrace.learner import Learner
-result = armrace.load("kept.parquet")
-print(result)
-parts = [result.spec[part]["name"] for part in ("policy", "adversary", "environment")]
-assert parts == ["added-policy", "added-attack", "added-environment"], parts
-assert armrace.simulate(**result.spec).rows.equals(result.rows)
-print(Learner.restore(open("snapshot.json").read()).policy)
-"""
-
-
-def test_results_and_snapshots_of_an_entry_point_are_read_back_by_its_name(
-    extended: Machine,
-) -> None:
-    written = extended.run(WRITE_BY_NAME)
-    assert written.returncode == 0, written.stderr
-    read = extended.run(READ_BY_NAME)
-    assert read.returncode == 0, read.stderr
-    assert "Added()" in read.stdout
-
-
 COMPARE = [
     "compare", "--policies", "own:Own,ucb1", "--attack", "own:Struck", "--budget", "5",
     "--means", "0.9,0.5", *SMALL,
@@ -221,14 +190,6 @@ def test_a_module_that_fails_is_refused_in_a_sentence(alone: Machine, folder: Pa
         "armrace: policy 'failing:Own' cannot be used: importing failing raises "
         "ZeroDivisionError: division by zero.\n"
     )
-
-
-def test_no_file_of_the_current_folder_hides_an_installed_module(
-    alone: Machine, folder: Path
-) -> None:
-    (folder / "numpy.py").write_text("raise SystemExit(7)\n")
-    (folder / "json.py").write_text("raise SystemExit(7)\n")
-    assert alone.start("-c", PROGRAM, "attacks").returncode == 0
 
 
 def test_the_package_runs_as_a_module(alone: Machine) -> None:

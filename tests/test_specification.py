@@ -8,7 +8,7 @@ import pytest
 
 from armrace.catalogue import Catalogue
 from armrace.environments import Environment, Table
-from armrace.errors import InvalidParameter, UnknownName
+from armrace.errors import InvalidParameter
 from armrace.limits import Limits, check_number
 from armrace.specification import Confidence, Specification, decode_special, encode_special
 
@@ -119,10 +119,6 @@ def test_parameters_are_shown_as_declared():
     assert shown["above"].limits == "above 0"
 
 
-def test_the_summary_is_the_first_line_of_the_documentation():
-    assert Sample.summary() == "A sample of every kind of parameter."
-
-
 def test_limits_speak():
     assert str(Limits("", 0, 1)) == "in [0, 1]"
     assert str(Limits("", 0, 1, low_open=True)) == "in (0, 1]"
@@ -143,12 +139,6 @@ def test_an_array_survives_plain_data_bit_for_bit():
     assert again.tobytes() == array.tobytes()
 
 
-def test_a_table_survives_plain_data():
-    table = Table(rewards=np.random.default_rng(1).random((4, 3)))
-    catalogue = Catalogue(Environment, [Table])
-    assert np.array_equal(catalogue.make(table.to_builtins()).rewards, table.rewards)
-
-
 @pytest.mark.parametrize("rewards", [{}, {"shape": [1, 2]}, {"float64": "A" * 1000}])
 def test_a_table_without_a_part_is_refused(rewards):
     with pytest.raises(
@@ -156,11 +146,3 @@ def test_a_table_without_a_part_is_refused(rewards):
     ) as refusal:
         Catalogue(Environment, [Table]).make({"name": "table", "rewards": rewards})
     assert len(str(refusal.value)) < 200
-
-
-def test_a_catalogue_finds_by_name_and_suggests_otherwise():
-    catalogue = Catalogue(Sample, [Sample])
-    assert catalogue.find("sample") is Sample
-    assert catalogue.make("sample") == Sample()
-    with pytest.raises(UnknownName, match="named 'simple'; did you mean 'sample'"):
-        catalogue.find("simple")

@@ -27,9 +27,3 @@ def test_ad_period_and_burst_are_options(round, struck):
 def test_a_burst_fits_into_its_period():
     with pytest.raises(InvalidParameter, match="burst must be at most period"):
         ClickBots(period=3, burst=4)
-
-
-def test_a_burst_fits_into_the_usual_period():
-    """In 1,000 rounds it is 10, which is not known before."""
-    with pytest.raises(InvalidParameter, match="at most period; got burst 11 and period 10"):
-        ClickBots(burst=11).start(SETTING._replace(horizon=1000))

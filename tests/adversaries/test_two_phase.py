@@ -152,21 +152,6 @@ def test_a_strength_below_1_moves_rewards_a_part_of_the_way(low):
     assert strike(state, [0.0, 1.0, 0.5]) == [0.25, 0.75, 0.625]
 
 
-@pytest.mark.parametrize(
-    ("action", "shown"),
-    [
-        ("swap", [1.0, 0.25, 1.0]),
-        ("double-impact", [0.75, 1.0, 0.25]),
-        ("spoil-and-praise", [1.0, 0.0, 1.0]),
-        ("zero", [0.75, 0.0, 0.25]),
-    ],
-)
-@pytest.mark.parametrize("low", [0.0, 0.2])
-def test_all_other_arms_may_be_decoys_at_once(action, shown, low):
-    state = TwoPhase(first=action, first_low=low, decoy="all").start(SETTING)
-    assert strike(state, [0.75, 1.0, 0.25]) == shown
-
-
 @pytest.mark.parametrize("low", [0.0, 0.2])
 def test_a_double_impact_of_all_decoys_waits_until_none_of_them_pays(low):
     state = TwoPhase(first="double-impact", first_low=low, decoy="all").start(SETTING)
@@ -180,13 +165,6 @@ def test_the_third_phase_begins_when_the_second_has_spent_its_share():
     assert strike(state, [1, 1, 1], left=0.26 * BUDGET) == [0, 0, 0]
     assert strike(state, [1, 1, 1], left=0.25 * BUDGET) == [1, 0, 1]
     assert attack.phases() == {"first": 0.5, "second": 0.25, "third": 0.25}
-
-
-def test_what_does_not_matter_has_its_default():
-    one = TwoPhase(third="spoil", third_low=0.3, second_split=0.4, second="swap", split=1.0)
-    assert one.canonical() == TwoPhase()
-    without_second = TwoPhase(split=0.5, second_split=0.0, second="swap", third="spoil")
-    assert without_second.canonical() == TwoPhase(split=0.5, second_split=0.0, third="spoil")
 
 
 def test_a_part_of_a_change_costs_a_part():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from armrace.audit import ALARMS, Alarm, Audit, audit
-from armrace.audit.findings import HIDDEN, MOVED, STILL, describe_report
+from armrace.audit.findings import HIDDEN, MOVED, STILL
 from armrace.environments import Table
 from armrace.simulation import make_experiment
 from armrace.simulation.replication import make_parts, play_out
@@ -32,10 +32,6 @@ def audit_of(seen, total):
     )  # fmt: skip
 
 
-def test_every_kind_of_alarm_has_an_example():
-    assert tuple(EXAMPLES) == ALARMS
-
-
 @pytest.mark.parametrize("kind", ALARMS)
 @pytest.mark.parametrize("fields", [{}, {"layers": (0,)}], ids=["usual", "one-layer"])
 def test_every_alarm_allows_for_a_world_that_has_moved(kind, fields):
@@ -45,14 +41,6 @@ def test_every_alarm_allows_for_a_world_that_has_moved(kind, fields):
     assert (HIDDEN in words) == (kind == "failed-layer")  # its certificate may need it
 
 
-def test_every_line_of_an_audit_allows_for_a_world_that_has_moved():
-    *found, last = str(audit_of(26.1, 350.0)).splitlines()
-    assert len(found) == len(ALARMS) + 2
-    for line in found:
-        assert MOVED in line or line.startswith(STILL)
-    assert last == "The probability that any of this is wrong is at most 0.05, over all times."
-
-
 def test_what_is_certified_of_learned_rewards_is_told_from_what_is_certified_of_c():
     seen, total = str(audit_of(26.1, 350.0)).splitlines()[-3:-1]
     assert "learned rewards were changed by at least 26.1 in all" in seen
@@ -60,21 +48,6 @@ def test_what_is_certified_of_learned_rewards_is_told_from_what_is_certified_of_
     assert "C is at least 350" in total
     assert "played or not" in total
     assert HIDDEN in total
-
-
-def test_no_more_is_said_of_c_than_of_learned_rewards_where_layers_add_nothing():
-    lines = str(audit_of(26.1, 26.1)).splitlines()
-    assert len(lines) == len(ALARMS) + 2
-    assert "changed by at least 26.1" in lines[-2]
-    assert all(HIDDEN not in line for line in lines[-2:])
-
-
-def test_the_caption_of_a_report_and_the_guide_say_the_same():
-    caption = describe_report(0.05)
-    guide = " ".join((DOCS / "guide" / "auditing.md").read_text(encoding="utf-8").split())
-    for words in (MOVED, STILL, HIDDEN):
-        assert words in caption
-        assert words in guide
 
 
 def test_an_audit_without_alarms_does_not_claim_honesty():

@@ -13,10 +13,6 @@ ATTACKED = [
     "simulate", "multi-layer-race", "--means", "0.5,0.4", "--attack", "swap-best",
     "--budget", "400", "--horizon", "5000", "--replications", "3",
 ]  # fmt: skip
-COMPARED = [
-    "compare", "quiet", "--policies", "multi-layer-race,ucb1", "--horizon", "2000",
-    "--replications", "3", "--attack", "swap-best", "--means", "0.5,0.4",
-]  # fmt: skip
 
 
 def figures(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
@@ -44,31 +40,3 @@ def test_the_table_says_it_in_words(capsys):
     output = capsys.readouterr().out
     for words in ("runs with", "certified,", "The first replication:", "If the arms", "0.01"):
         assert words in output
-
-
-@pytest.mark.parametrize(
-    ("level", "sentence"),
-    [("2", "audit-level must be in [1e-300, 1); got 2"), ("x", "audit-level")],
-)
-def test_a_bad_level_is_refused(level, sentence, capsys):
-    assert run([*ATTACKED, "--audit", "--audit-level", level]) == 2
-    assert sentence in capsys.readouterr().err
-
-
-def test_the_report_has_a_section_if_asked(tmp_path, capsys):
-    page = tmp_path / "report.html"
-    words = [*COMPARED, "--budget", "200", "--no-sweep", "--report", str(page)]
-    assert run([*words, "--audit"]) == 0
-    text = page.read_text()
-    assert "What the feedback shows of the attack" in text
-    assert text.count("says in the first replication") == 2
-    assert "--audit-level 0.05<" in text
-    assert "layers" in capsys.readouterr().out
-    assert run([*words, "--force"]) == 0
-    assert "What the feedback shows" not in page.read_text()
-
-
-def test_every_cell_of_a_grid_has_its_audit(tmp_path):
-    page = tmp_path / "grid.html"
-    assert run([*COMPARED, "--budget", "20,200", "--audit", "--report", str(page)]) == 0
-    assert page.read_text().count("<h3>What the feedback shows of the attack</h3>") == 2

@@ -2,18 +2,16 @@
 
 import json
 import re
-import shlex
 from typing import Any
 
 import msgspec
-import pytest
 
 import armrace
 from armrace.cli import compare as command
 from armrace.cli.compare import at_least_as_bad
 from armrace.cli.main import run
 from armrace.cli.tables import new_table, print_story, print_tables
-from armrace.policies import POLICIES, RECOMMENDED
+from armrace.policies import RECOMMENDED
 from armrace.simulation import SCENARIOS, Comparison
 
 SMALL = [
@@ -82,26 +80,6 @@ def test_no_attack_costs_a_policy_more_than_the_one_that_is_called_its_worst():
     assert list(chosen.results.values()) == list(shared.results.values())
 
 
-def test_report_says_how_to_run_it_again(tmp_path, capsys):
-    pages = [tmp_path / "first.html", tmp_path / "second.html"]
-    assert run([*SMALL, "--seed", "3", "--report", str(pages[0])]) == 0
-    text = pages[0].read_text()
-    command = text.split('<pre class="command"><code>')[1].split("</code>")[0]
-    words = shlex.split(command)
-    assert words[0] == "armrace"
-    assert run([*words[1:], "--report", str(pages[1])]) == 0
-    assert pages[1].read_text() == text
-
-
-def test_scenario_can_be_overridden(capsys):
-    more = ["--means", "0.9,0.1", "--attack-set", "likely=0.25", "--no-report", "--json", "-"]
-    assert run([*SMALL, *more]) == 0
-    spec = json.loads(capsys.readouterr().out)[0]["spec"]
-    assert spec["environment"]["means"] == [0.9, 0.1]
-    assert spec["adversary"] == {"name": "zero-best-when-likely", "likely": 0.25}
-    assert (spec["budget"], spec["horizon"], spec["replications"]) == (20, 2000, 4)
-
-
 GRID = [*SMALL[:4], "--horizon", "500", "--replications", "3", "--attack", "zero-best, swap-best"]
 
 
@@ -147,15 +125,6 @@ RACE_AND_UCB = [
 ]  # fmt: skip
 
 
-def test_the_measure_ranks_and_is_named(tmp_path, capsys):
-    for measure, words in (("pseudo_regret", "pseudo-regret"), ("clean_regret", "clean-regret")):
-        page = tmp_path / f"{measure}.html"
-        more = ["--measure", measure, "--report", str(page), "--no-sweep"]
-        assert run([*RACE_AND_UCB, *more]) == 0
-        assert f"has the least mean {words}" in capsys.readouterr().out
-        assert f"has the least mean {words}" in page.read_text()
-
-
 def test_a_page_without_a_name_gets_a_free_one(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for name in ("armrace-report.html", "armrace-report-2.html", "armrace-report-3.html"):
@@ -179,27 +148,6 @@ def test_a_file_that_is_named_is_replaced_by_force_only(tmp_path, capsys):
     assert run([*RACE_AND_UCB, *forced]) == 0
     assert page.read_text().startswith("<!")
     assert len(json.loads(figures.read_text())) == 2
-
-
-@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_every_scenario_describes_experiments(scenario):
-    experiments = scenario.experiments(list(POLICIES))
-    assert len({experiment.policy.tag() for experiment in experiments}) == len(experiments)
-    told = [e.policy.corruption for e in experiments if hasattr(e.policy, "corruption")]
-    assert set(told) == {scenario.budget}
-
-
-def test_figures_for_a_paper_and_the_folder_they_need(tmp_path, capsys):
-    folder = tmp_path / "figures"
-    command = [*SMALL, "--no-report", "--no-sweep", "--figures", str(folder)]
-    assert run(command) == 0
-    assert f"3 figures are in {folder}, 12 files." in capsys.readouterr().err
-    assert {file.stem for file in folder.iterdir()} == {"end", "curves", "layers-multi-layer-race"}
-    assert run(command) == 2
-    assert "is not empty" in capsys.readouterr().err
-    (folder / "curves.csv").write_text("")
-    assert run([*command, "--force"]) == 0
-    assert (folder / "curves.csv").read_text().startswith("policy,round,mean,low,high")
 
 
 def test_a_terminal_shows_the_loss_over_time_and_a_pipe_plain_text(capsys, monkeypatch):

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from armrace.cli.main import run
-from armrace.simulation import sweeps
 
 SMALL = ["compare", "--policies", "ucb1,exp3", "--attack", "zero-best", "--budget", "0,10"]
 SMALL += ["--horizon", "300", "--replications", "4", "--no-report", "--json", "-"]
@@ -35,26 +34,3 @@ def figures(text: str) -> list[object]:
 def test_refusals(command, options, sentence, capsys):
     assert run([*command.split(), *options.split()]) == 2
     assert capsys.readouterr().err == f"armrace: {sentence}\n"
-
-
-def test_a_folder_changes_no_figure_and_is_used_again(tmp_path, capsys, monkeypatch):
-    assert run(SMALL) == 0
-    expected = figures(capsys.readouterr().out)
-    assert run([*SMALL, "--folder", str(tmp_path / "sweep")]) == 0
-    assert figures(capsys.readouterr().out) == expected
-    monkeypatch.setattr(sweeps, "run_missing", None)
-    assert run([*SMALL, "--folder", str(tmp_path / "sweep")]) == 0
-    assert figures(capsys.readouterr().out) == expected
-
-
-def test_ctrl_c_says_how_to_go_on(tmp_path, capsys, monkeypatch):
-    def interrupt(*arguments: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(sweeps, "run_missing", interrupt)
-    assert run([*SMALL, "--folder", str(tmp_path / "sweep")]) == 130
-    assert capsys.readouterr().err == (
-        f"armrace: interrupted; finished results are in {tmp_path / 'sweep'}; run the same command "
-        "to continue.\n"
-    )
-    assert not list((tmp_path / "sweep").iterdir())

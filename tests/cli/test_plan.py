@@ -1,7 +1,6 @@
 """``armrace plan``: table, page, figures, interruption."""
 
 import json
-import shlex
 from typing import Any
 
 import pytest
@@ -35,23 +34,6 @@ def test_table_words_page_and_json(tmp_path, capsys):
     assert (data["horizon"], data["suspected_corruption"]) == (4000, 40.0)
 
 
-def test_json_on_standard_output_is_alone_there(tmp_path, capsys):
-    arms = ["plan", "--arms", "3", "--gap", "0.4", *SMALL[3:], "--json", "-"]
-    assert run([*arms, "--report", str(tmp_path / "plan.html")]) == 0
-    question = json.loads(capsys.readouterr().out)["question"]
-    assert question["means"] == [0.5, 0.5, 0.9]
-    assert (question["forged"], question["gap"]) == (0.01, 0.4)
-
-
-def test_page_says_how_to_run_it_again(tmp_path):
-    pages = [tmp_path / "first.html", tmp_path / "second.html"]
-    assert run([*SMALL, "--seed", "3", "--gap", "0.1", "--report", str(pages[0])]) == 0
-    text = pages[0].read_text()
-    command = text.split('<pre class="command"><code>')[1].split("</code>")[0]
-    assert run([*shlex.split(command)[1:], "--report", str(pages[1])]) == 0
-    assert pages[1].read_text() == text
-
-
 def test_the_share_of_clicks_or_of_visitors_may_be_given_in_place_of_the_share_of_decisions(
     tmp_path, capsys
 ):
@@ -77,10 +59,3 @@ def test_interruption_keeps_nothing_and_says_so(tmp_path, monkeypatch, capsys):
     assert run([*SMALL, "--report", str(tmp_path / "plan.html")]) == 130
     assert "interrupted; half a plan would mislead" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-
-
-def test_figures_for_a_paper(tmp_path, capsys):
-    page, folder = tmp_path / "plan.html", tmp_path / "figures"
-    assert run([*SMALL, "--report", str(page), "--figures", str(folder)]) == 0
-    assert f"1 figure is in {folder}, 4 files." in capsys.readouterr().err
-    assert (folder / "survival.pdf").read_bytes().startswith(b"%PDF")

@@ -89,14 +89,6 @@ def test_a_search_again_has_families_exact_budgets_and_what_was_set(tmp_path, ca
     assert again.read_text() == text
 
 
-def test_a_search_again_tells_each_budget_by_itself(tmp_path, capsys):
-    page = tmp_path / "worst.html"
-    words = ["redteam", "enlarged-arm-elimination", *SMALL[2:], "--budgets", "10,30"]
-    assert run([*words, "--report", str(page)]) == 0
-    command = page.read_text().split("<h2>Search again</h2>")[1].split("<code>")[1]
-    assert "--set" not in command.split("</code>")[0]
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -48,27 +48,6 @@ def test_spec_runs_it_again(capsys):
     assert armrace.simulate(**spec, progress=False).summary() == printed["summary"]
 
 
-def test_json_on_standard_output_is_alone_there(tmp_path):
-    more = ["--attack", "zero-best", "--json", "-", "--output", str(tmp_path / "r.parquet")]
-    done = subprocess.run(
-        [PROGRAM, *SMALL, *more], capture_output=True, text=True, check=True, timeout=300
-    )
-    assert isinstance(json.loads(done.stdout), dict)
-    assert "zero-best has a budget of 0 and changes nothing" in done.stderr
-    assert armrace.load(tmp_path / "r.parquet").replications == 3
-
-
-def test_figures_go_to_a_file_and_the_table_to_the_terminal(tmp_path, capsys):
-    link = tmp_path / "link.json"
-    link.symlink_to(tmp_path / "figures.json")
-    assert run([*SMALL, "--json", str(link)]) == 0
-    assert json.loads((tmp_path / "figures.json").read_text())["replications"] == 3
-    assert link.is_symlink()
-    output = capsys.readouterr().out
-    assert "95% interval" in output
-    assert "pseudo-regret" in output
-
-
 def test_a_budget_without_an_attack_is_pointed_out(capsys):
     small = ["simulate", "ucb1", "--horizon", "100", "--replications", "2", "--budget", "10"]
     assert run(small) == 0
@@ -172,8 +151,3 @@ def test_a_long_run_is_announced_and_a_leap_is_not(capsys):
     assert "until the attack can spend no more" in announced("sharp-race", "zero-best", 100.0)
     assert announced("sharp-race", "zero-best", 0.5) == ""
     assert "28 hours" in announced("sharp-race", other=0.5)
-
-
-def test_the_table_says_how_much_was_leapt(capsys):
-    assert run(["simulate", "sharp-race", "--horizon", "1e9", "--replications", "1"]) == 0
-    assert "The engine leapt over all but" in capsys.readouterr().out

@@ -11,7 +11,6 @@ from playwright.sync_api import expect
 
 from armrace.cli.main import run
 from armrace.dashboard.demo import (
-    BOTS,
     DAY,
     EXPERIMENT,
     DemoClock,
@@ -141,29 +140,6 @@ def test_the_three_acts_as_the_page_shows_them(world):
         expect(lead).to_contain_text(traffic)
         expect(alarm).to_have_count(0)
         expect(page.locator(".trail")).to_contain_text("voided: ratings from a data centre")
-
-
-def bots_of(service):
-    found = [each for each in service.sources(EXPERIMENT) if each.source == BOTS]
-    return sum(day.visits for each in found for day in each.days)
-
-
-@pytest.mark.parametrize("verdict", ["void", "retract"])
-def test_bots_that_are_found_early_come_back_as_a_flood_and_then_give_up(world, verdict):
-    service, visitors, clock = world
-    rule = getattr(service, verdict)
-    play(visitors, clock, 1.2 * DAY)
-    few = bots_of(service)
-    assert few > 0
-    left = rule(EXPERIMENT, sources=[BOTS]).changed * (verdict == "retract")
-    play(visitors, clock, 2.0 * DAY)
-    assert bots_of(service) == left
-    play(visitors, clock, 2.1 * DAY)
-    many = bots_of(service)
-    assert many > left + few
-    rule(EXPERIMENT, sources=[BOTS])
-    play(visitors, clock, 3.3 * DAY)  # into the next day, on which nothing was taken back
-    assert bots_of(service) == many * (verdict == "retract")
 
 
 @pytest.mark.parametrize(

@@ -54,12 +54,5 @@ def test_every_formula_of_a_page_is_part_of_a_paragraph(page: Path) -> None:
     assert all(HOLDERS & set(path) for path in formulas.found)
 
 
-def test_a_formula_at_the_beginning_of_a_line_stays_in_its_sentence() -> None:
-    page = render("So the mean is below\n$\\mu + w$ at all\n$n$ and the arm stays.\n")
-    assert page.count("<p>") == 1
-    assert page.startswith("<p>So the mean is below\n<math")
-    assert page.endswith("and the arm stays.</p>")
-
-
 def test_code_keeps_its_dollar_signs() -> None:
     assert "<math" not in render("`a $b$ c`\n\n```text\n$ armrace $ verify\n```\n")

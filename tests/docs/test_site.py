@@ -18,7 +18,6 @@ from armrace.learner import Learner
 from armrace.planning import Plan
 from armrace.policies import POLICIES
 from armrace.service import Service
-from armrace.service.http.endpoints import ENDPOINTS, make_document
 from armrace.verification import Verification
 from armrace_client import Client, LeasedExperiment
 from browsing import DESK, PHONE, chromium, overflow, severe_violations
@@ -160,18 +159,6 @@ def test_every_parameter_of_a_catalogue_is_described(site: Path) -> None:
                 assert f">{parameter.name}</code></td>" in section, parameter.name
 
 
-def test_every_answer_is_described_with_its_fields(site: Path) -> None:
-    page = (site / "reference" / "signatures.html").read_text(encoding="utf-8")
-    described = set(re.findall(r'id="armrace_client\.answers\.([\w.]+)"', page))
-    schemas = make_document("")["components"]["schemas"]
-    bodies = {f"{each.kind.__name__}Body" for each in ENDPOINTS}
-    features = {"ContextSchema", "Number", "Boolean", "Category"}  # as armrace.contexts has them
-    members = {"Refusal", "Reward", "Visit", "LeasedVisit"}
-    for name in schemas.keys() - bodies - members - features:
-        for field in schemas[name]["properties"]:
-            assert f"{name}.{field}" in described
-
-
 def test_every_page_is_in_the_navigation(site: Path) -> None:
     """Pages of the guide and decisions are found by patterns, so that none is forgotten."""
     home = (site / "decisions" / "index.html").read_text(encoding="utf-8")
@@ -202,22 +189,6 @@ def test_no_page_is_wider_than_a_phone_and_none_asks_another_host(
     assert wide == {}
     assert {url for url in asked if not url.startswith((address, "data:", "blob:"))} == set()
     assert len(asked) > len(chosen) > 15
-
-
-def test_short_names_and_pairs_of_figures_do_not_break_on_a_phone(
-    browser: Browser, address: str
-) -> None:
-    context = open_context(browser, viewport=PHONE)
-    page = context.new_page()
-    page.goto(address + "reference/service.html")
-    lines = "each => each.getClientRects().length"
-    assert page.eval_on_selector("td code:text-is('--store')", lines) == 1
-    page.goto(address + "decisions/018-guarded.html")
-    cells = page.eval_on_selector_all("td", "found => found.map((each) => each.textContent)")
-    context.close()
-    pairs = [cell for cell in cells if re.fullmatch(r"[\d,.]+\s/ [\d,.]+", cell)]
-    assert len(pairs) > 20
-    assert all("\N{NO-BREAK SPACE}/ " in pair for pair in pairs)
 
 
 def formulas_set_alone(source: str) -> list[str]:

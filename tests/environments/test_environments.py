@@ -37,12 +37,6 @@ MEANS = [
     (Gaussian(means=(-1.0, 2.5), sigma=0.1), [-1.0, 2.5]),
     (WideUniform(lows=(-3.0, 0.0), highs=(1.0, 8.0)), [-1.0, 4.0]),
 ]
-WHOLE = [
-    Bernoulli(means=(1, 0)),
-    Deterministic(rewards=(1, 0)),
-    Uniform(lows=(0, 0), highs=(1, 0)),
-    FiniteSupport(values=(0, 1), probabilities=((0, 1), (1, 0))),
-]
 
 
 @pytest.mark.parametrize(("environment", "means"), MEANS, ids=lambda given: str(given)[:20])
@@ -51,12 +45,6 @@ def test_means_are_exact_and_survive_plain_data(environment, means):
     for each in (environment, ENVIRONMENTS.make(environment.to_builtins())):
         assert type(each) is type(environment)
         assert each.mean_rewards(4).tolist() == means
-
-
-@pytest.mark.parametrize("environment", WHOLE, ids=lambda given: str(given)[:20])
-def test_whole_numbers_are_means_as_all_others(environment):
-    assert environment.mean_rewards(4).dtype == np.float64
-    assert environment.law().cumulative.dtype == np.float64
 
 
 def test_every_environment_of_the_catalogue_is_tested_here():
@@ -81,12 +69,6 @@ def test_the_means_of_a_table_are_those_of_the_rounds_played():
     assert Table(rewards=TABLE).mean_rewards(2).tolist() == [0.25, 0.5]
 
 
-def test_a_table_of_whole_numbers_pays_them():
-    table = Table(rewards=np.array([[0, 1], [1, 0]]))
-    assert table.law().table.dtype == np.float64
-    assert table.mean_rewards(2).tolist() == [0.5, 0.5]
-
-
 def test_a_table_keeps_its_rewards_whatever_becomes_of_the_callers_array():
     given = TABLE.copy()
     table = Table(rewards=given)
@@ -101,12 +83,6 @@ def test_masked_rewards_are_refused():
         Table(rewards=masked)
     whole = Table(rewards=np.ma.masked_array(TABLE))
     assert type(whole.rewards) is np.ndarray
-
-
-def test_a_law_does_not_share_memory_with_another():
-    environment = Bernoulli(means=(0.5, 0.5))
-    environment.law().place[:] = 7
-    assert environment.law().place.tolist() == [0, 0, 0, 0]
 
 
 HALVES = (0.5, 0.5)

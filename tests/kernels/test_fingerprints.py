@@ -75,9 +75,3 @@ def test_a_set_counts_alike_in_every_process():
     ]
     code.__code__ = code.__code__.replace(co_consts=tuple(constants))
     assert fingerprint([code]) == before
-
-
-def test_objects_that_hold_one_another_have_an_end():
-    source = "class S: pass\nUSED = S()\nUSED.own = {USED, f}\n"
-    source = "def f(): return USED\n" + source
-    assert fingerprint([module_of(source).f])

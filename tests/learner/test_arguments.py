@@ -9,7 +9,6 @@ import pytest
 
 from armrace.errors import ForeignTicket, InvalidParameter
 from armrace.learner import Learner
-from armrace.policies import MultiLayerRace
 
 
 class Loud(str):
@@ -55,11 +54,6 @@ def test_whatever_is_accepted_can_be_saved(given, arms):
     assert {type(arm) for arm in learner.arms} <= {int, str}
     assert (type(learner.horizon), type(learner.seed), type(learner.watch)) == (int, int, bool)
     survives(learner)
-
-
-def test_numpy_numbers_in_a_policy_can_be_saved():
-    policy = MultiLayerRace(delta=np.float64(0.1), layers=np.int64(3))
-    survives(Learner(policy, 2, 100))
 
 
 NO_ARMS = [[0.5, 1.5], [1.0, 2.0], [("a",), ("b",)], [b"a", b"b"], [True, False], [None, "a"]]

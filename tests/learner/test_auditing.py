@@ -64,13 +64,6 @@ def test_without_a_watch_only_layers_can_be_audited():
         attacked("ucb1", watch=False).audit()
 
 
-def test_a_snapshot_without_a_watch_is_restored_without_one():
-    learner = attacked("ucb1", watch=False)
-    restored = Learner.restore(learner.snapshot().to_json())
-    assert not restored.watch
-    assert restored.snapshot() == learner.snapshot()
-
-
 def test_late_feedback_in_another_order_is_honest_too():
     """Delays that do not look at the reward leave honest rewards alike; level 0.05, one seed."""
     learner = Learner("multi-layer-race", arms=list(RATES), horizon=10_000, seed=3)

@@ -87,15 +87,6 @@ def test_forged_records_are_refused(name):
     assert learner.snapshot() == before
 
 
-def test_what_is_no_batch_is_refused():
-    learner = Learner("multi-layer-race", ARMS, HORIZON)
-    learner.decide_many(2)
-    records = np.zeros(2), np.zeros(2, dtype="V72"), None
-    for batch in (None, [], *(DecisionBatch(each, ARMS) for each in records)):
-        with pytest.raises(ForeignTicket):
-            learner.learn_many(batch, [1.0, 1.0])
-
-
 def test_a_batch_of_other_arms_and_rewards_that_do_not_fit_are_refused():
     learner = Learner("multi-layer-race", ARMS, HORIZON)
     batch = learner.decide_many(2)
@@ -175,14 +166,6 @@ def test_events_that_do_not_follow_are_refused(event):
     with pytest.raises((InvalidParameter, ForeignTicket)):
         learner.apply(event)
     assert learner.decisions == 0
-
-
-def test_a_learner_without_a_log_says_so():
-    learner = Learner("multi-layer-race", ARMS, HORIZON, log=False)
-    for _ in range(3000):
-        learner.learn(learner.decide(), 1.0)
-    with pytest.raises(InvalidParameter, match="keeps no log"):
-        _ = learner.log
 
 
 @pytest.mark.parametrize("policy", ["multi-layer-race", "exp3p", "barbar"])

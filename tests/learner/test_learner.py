@@ -1,6 +1,5 @@
 """The live learner: decisions, late feedback, refusals, snapshots, threads."""
 
-import json
 import math
 from concurrent.futures import ThreadPoolExecutor
 
@@ -36,16 +35,6 @@ def test_a_dropped_decision_counts_as_never_made(learner):
         learner.learn(decisions[4], 1.0)
     with pytest.raises(ForeignTicket, match="decision 4 has had its reward already"):
         learner.drop(decisions[4])
-
-
-def test_other_policies_keep_counting_a_dropped_decision():
-    learner = Learner("ucb1", ARMS, 1000)
-    learner.learn_many(learner.decide_many(9), np.ones(9))
-    bounds = [view.upper for view in learner.inspect()]
-    learner.drop(learner.decide())
-    views = learner.inspect()
-    assert (sum(view.assigned for view in views), sum(view.pulls for view in views)) == (10, 9)
-    assert sum(view.upper < bound for view, bound in zip(views, bounds, strict=True)) == 1
 
 
 def test_a_decision_takes_one_reward(learner):
@@ -124,15 +113,6 @@ def test_a_restored_learner_goes_on_as_the_uninterrupted_one(learner, form):
         restored.learn(decision, 0.3)
     assert restored.snapshot() == learner.snapshot()
     assert equal_states(restored._state, learner._state)
-
-
-def test_a_snapshot_is_plain_data(learner):
-    learner.learn(learner.decide(), 1.0)
-    plain = json.loads(learner.snapshot().to_json())
-    assert plain["policy"]["name"] == "multi-layer-race"
-    assert plain["arms"] == ARMS
-    assert plain["format"] == 3
-    assert Learner.restore(plain).snapshot() == learner.snapshot()
 
 
 def test_a_snapshot_does_not_grow_with_settled_decisions(learner):
@@ -254,17 +234,6 @@ def test_eligible_arms_are_read_before_the_lock_is_taken(learner):
 
     assert learner.decide(unlikely()).arm == "green"
     assert learner.choose(unlikely()).arm == 1
-
-
-def test_an_arm_added_in_the_meantime_is_not_eligible():
-    learner = Learner("ucb1", 2, 100)
-
-    def slowly():
-        assert not learner._lock.locked()
-        learner.add_arm("later")
-        yield 1
-
-    assert learner.decide(slowly()).arm == 1
 
 
 class AtTheLock:

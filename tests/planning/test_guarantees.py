@@ -6,8 +6,8 @@ import pytest
 
 from armrace.planning import plan
 from armrace.planning.plans import NO_BOUND, VACUOUS, proven_guarantee, proven_loss
-from armrace.policies import FastSlowRace, Guarded, MultiLayerRace, SharpRace, Ucb1
-from armrace.theory import agnostic_regret, fast_slow_regret, guarded_regret, sharp_layers
+from armrace.policies import FastSlowRace, MultiLayerRace, SharpRace
+from armrace.theory import agnostic_regret, fast_slow_regret, sharp_layers
 
 MEANS, ROUNDS = [0.9, 0.4, 0.4], 10**6
 
@@ -36,18 +36,6 @@ def test_the_sharp_race_is_covered_up_to_what_its_slowest_layer_tolerates() -> N
     found = [proven_loss(told, MEANS, ROUNDS, corruption) for corruption in (32.0, 33.0)]
     assert found[0][0].isdigit()
     assert found[1] == VACUOUS
-
-
-def test_a_guard_is_covered_around_any_base() -> None:
-    bound = guarded_regret([0.5, 0.5], ROUNDS, 0.1, 10).pseudo_regret
-    for guard in (Guarded(delta=0.1), Guarded(base="thompson", delta=0.1)):
-        assert proven_loss(guard, MEANS, ROUNDS, 10.0) == f"{bound:,.0f}"
-    assert proven_loss(Guarded(share=12, delta=0.1), MEANS, ROUNDS, 10.0) == VACUOUS
-
-
-def test_others_are_not_covered() -> None:
-    for policy in (Ucb1(), MultiLayerRace(layers=3)):
-        assert proven_loss(policy, MEANS, ROUNDS, 10.0) == NO_BOUND
 
 
 def test_a_plan_says_what_is_proven_for_its_choice_and_for_the_others() -> None:

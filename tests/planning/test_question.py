@@ -2,14 +2,11 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 
-from armrace.cli.plan import command
 from armrace.errors import ArmraceError
 from armrace.planning import make_question
-from armrace.planning.question import ATTACKS_TRIED, POLICIES_TRIED
-from armrace.policies import POLICIES, RECOMMENDED, FastSlowRace, recommended
+from armrace.planning.question import ATTACKS_TRIED
 
 
 def ask(**changes: Any) -> Any:
@@ -79,21 +76,6 @@ def test_horizon_is_all_days_or_as_many_as_may_be() -> None:
     assert (cut.horizon, cut.suspected, cut.wanted, cut.days_of(1000)) == (1000, 10.0, 2500, 1.0)
 
 
-def test_policies_are_told_delta_and_the_suspicion() -> None:
-    own = FastSlowRace(corruption=7)
-    question = ask(
-        delta=0.2,
-        forged=0.01,
-        policies=["fast-slow-race", {"name": "multi-layer-race", "delta": 0.3}, "ucb1", own],
-    )
-    told, race, ucb1, kept = question.learners().values()
-    assert (told.delta, told.corruption, race.delta, kept) == (0.2, 140.0, 0.3, own)
-    assert "delta" not in ucb1.__struct_fields__
-    assert list(question.learners()) == [
-        "fast-slow-race", "multi-layer-race", "ucb1", "fast-slow-race #2",
-    ]  # fmt: skip
-
-
 def test_every_policy_meets_every_attack_and_costly_distributions_are_refreshed() -> None:
     question = ask(policies=["ucb1", "thompson"], attacks=["swap-best", "zero-best-when-likely"])
     met = [
@@ -105,26 +87,6 @@ def test_every_policy_meets_every_attack_and_costly_distributions_are_refreshed(
         ("thompson", "swap-best", 0.0), ("thompson", "zero-best-when-likely", 0.03),
     ]  # fmt: skip
     assert len(question.experiments(["ucb1", "thompson"], 0.0)) == 2
-
-
-def test_defaults_are_in_the_catalogues() -> None:
-    question = ask()
-    assert [policy.tag() for policy in question.policies] == list(POLICIES_TRIED)
-    assert [attack.tag() for attack in question.attacks] == list(ATTACKS_TRIED)
-    assert set(POLICIES_TRIED) <= set(POLICIES)
-    assert np.isclose(question.delta, 0.05)
-
-
-@pytest.mark.parametrize("arms", [2, 29, 30, 100])
-def test_what_is_recommended_for_the_number_of_arms_is_tried(arms: int) -> None:
-    question = make_question(arms=arms, gap=0.1, traffic=1000, days=1)
-    (tried,) = (policy for policy in question.policies if policy.tag() == RECOMMENDED)
-    assert tried == POLICIES.make(recommended(arms))
-    assert (tried == POLICIES.make(RECOMMENDED)) == (arms < 30)
-    # The command that asks again names policies, unless that would lose a parameter.
-    assert ("--policies" in command(question)) == (arms < 30)
-    named = make_question(arms=arms, gap=0.1, traffic=1000, days=1, policies=[RECOMMENDED])
-    assert named.policies == (POLICIES.make(RECOMMENDED),)
 
 
 @pytest.mark.parametrize(

@@ -44,14 +44,6 @@ def test_the_bonus_of_ucb_is_free_and_rewards_may_be_negative(bonus, index):
     assert weights(state) == ([1.0, 0.0] if bonus == 0.3 else [0.0, 1.0])
 
 
-def test_ucb_with_a_bonus_of_the_root_of_two_is_ucb1():
-    plays = [
-        armrace.simulate(policy, [0.6, 0.5], horizon=2000, replications=2, seed=3).final["pulls"]
-        for policy in ("ucb1", Ucb(bonus=math.sqrt(2)))
-    ]
-    assert plays[0].to_list() == plays[1].to_list()
-
-
 def test_the_index_of_ucb_v_as_computed_by_hand():
     """Rewards 0, 1, 1, 0 have mean and deviation 1/2: 1/2 + sqrt(E/8) + 3 E/4, E = 1.2 ln 5."""
     policy = UcbV()
@@ -60,11 +52,6 @@ def test_the_index_of_ucb_v_as_computed_by_hand():
     assert policy.upper_bound(state, 0) == pytest.approx(0.5 + math.sqrt(e / 8) + 0.75 * e)
     assert policy.upper_bound(state, 1) == pytest.approx(0.5 + 3 * e)  # one reward: no variance
     assert weights(state) == [0.0, 1.0]
-
-
-def test_what_varies_less_is_explored_less_by_ucb_v():
-    state = fed(UcbV(c=0.0), (0, 0.5), (0, 0.5), (1, 0.0), (1, 0.9))
-    assert weights(state) == [0.0, 1.0]  # 0.45 + sqrt(2 x 0.2025 x 1.2 ln 5 / 2) = 1.07
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,13 @@
 
 import shlex
 
-import numpy as np
 import pytest
 
 from armrace.adversaries import Strip, TwoPhase
-from armrace.cli.arguments import make_environment, make_policy
-from armrace.environments import FiniteSupport, Table
+from armrace.cli.arguments import make_policy
 from armrace.policies import POLICIES
 from armrace.red_team.verdict import describe, replay_command
 from armrace.simulation.experiment import make_experiment
-
-GRADES = FiniteSupport(values=(0.0, 0.5, 1.0), probabilities=((0.2, 0.3, 0.5), (0.5, 0.3, 0.2)))
-RECORD = Table(rewards=np.array([[0.0, 1.0], [0.25, 0.1], [1.0, 0.0]]))
 
 
 def words_of(policy, environment, horizon=3):
@@ -47,18 +42,6 @@ def test_the_command_names_the_policy_with_its_parameters(policy):
     words = words_of(policy, [0.4, 0.6])
     again = make_policy(words[2], options(words, "--set"), None)
     assert again.to_builtins() == POLICIES.make(policy).to_builtins()
-
-
-@pytest.mark.parametrize("environment", [GRADES, RECORD])
-def test_the_command_names_the_environment_with_its_parameters(environment):
-    words = words_of("ucb1", environment)
-    (name,) = options(words, "--environment")
-    again = make_environment(None, name, options(words, "--environment-set"))
-    assert again.to_builtins() == environment.to_builtins()
-
-
-def test_a_table_that_no_command_line_takes_gives_no_command():
-    assert words_of("ucb1", Table(rewards=np.full((20_000, 2), 0.3)), horizon=20_000) == []
 
 
 def test_three_phases_and_their_conditions_in_words():

@@ -3,14 +3,11 @@
 import sys
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 
 from armrace.adversaries import Setting
-from armrace.environments import Bernoulli
-from armrace.red_team.batches import SearchBatch, run_batch, worst_frame
-from armrace.red_team.target import EFFORTS, SearchBudget
+from armrace.red_team.target import SearchBudget
 from armrace.simulation.arena import ENVIRONMENTS_OF_THE_ARENA
 from armrace.testing import check_adversary
 
@@ -79,19 +76,3 @@ def test_pulses_and_odds_say_when(locked):
         wary.change_rewards(SETTING, [1, 1, 1], w)[1] for w in ([0, 0.4, 0.6], [0.3, 0.4, 0.3])
     ]
     assert shown == [1.0, 0.0]
-
-
-def test_a_batch_names_policies_by_their_parameters(tmp_path, monkeypatch):
-    monkeypatch.setitem(EFFORTS, "quick", TINY)
-    policies = ("exp3", {"name": "exp3", "learning_rate": 0.5})
-    batch = SearchBatch(
-        policies=policies,
-        environments={"pair": Bernoulli(means=(0.2, 0.9))},
-        budgets=(5.0,),
-        horizon=200,
-        effort="quick",
-    )
-    verdicts = run_batch(batch, tmp_path, workers=1)
-    assert worst_frame(verdicts)["policy"].to_list() == ["exp3", "exp3, learning_rate 0.5"]
-    stored = [msgspec.json.decode(file.read_bytes()) for file in tmp_path.glob("*.json")]
-    assert sorted(found["policy"]["learning_rate"] or 0 for found in stored) == [0, 0.5]

@@ -1,12 +1,10 @@
 """The search where visitors differ: what it varies, what it finds, and the command."""
 
-import msgspec
 import numpy as np
 import pytest
 
 from armrace.adversaries import BlindTwoPhaseByVisitor, TwoPhaseByVisitor
 from armrace.adversaries.by_visitor import WORST_KNOWN
-from armrace.cli.main import run
 from armrace.environments.visitors import CONTEXTUAL
 from armrace.policies import POLICIES
 from armrace.red_team.search import builtin_attacks, families_for, initial_candidates, search
@@ -67,23 +65,9 @@ def test_a_search_ruins_what_is_naive_in_segments(effort) -> None:
     assert "Which arm is the best depends on the visitor." in found.description
 
 
-def test_all_that_can_be_lost_is_that_of_each_visitor() -> None:
-    means = CONTEXTUAL["mid"].kinds().means
-    expected = 3_000 * (means.max(axis=1) - means.min(axis=1)).mean()
-    assert target_of("leaf-barrier", "mid").all_lost() == pytest.approx(expected)
-
-
 def test_attacks_on_visitors_in_words() -> None:
     attack = TwoPhaseByVisitor(first="swap", decoy="arm", decoy_arm=2, where="best", where_arm=1)
     assert describe(attack) == (
         "It swaps the rewards of the best arm and arm 2. Which arm is the best depends on the "
         "visitor. It strikes only visitors for whom arm 1 is the best."
     )
-
-
-def test_the_command_searches_and_names_what_it_found(capsys) -> None:
-    words = ["redteam", "leaf-barrier", "--environment", "visitors-segments", "--budget", "20"]
-    assert run([*words, "--horizon", "500", "--effort", "quick", "--json", "-"]) == 0
-    found = msgspec.json.decode(capsys.readouterr().out)
-    assert found["attack"]["name"] == "two-phase-by-visitor"
-    assert run([*found["command"].split()[1:3], "--environment", "visitors-segments"]) == 0

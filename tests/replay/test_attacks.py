@@ -6,7 +6,7 @@ import pytest
 
 import armrace
 from armrace.adversaries import ADVERSARIES
-from armrace.errors import ArmraceError, InvalidParameter, UnknownName
+from armrace.errors import ArmraceError
 from replay_reference import make_log
 
 COLUMNS = {"arm": "arm", "reward": "reward"}
@@ -94,15 +94,6 @@ def test_refusals(options, words) -> None:
     with pytest.raises(ArmraceError) as refusal:
         replayed(make_log(50, MEANS), **options)
     assert words in str(refusal.value)
-
-
-def test_unknown_sources_and_policies() -> None:
-    with pytest.raises(UnknownName, match="did you mean 'bad net'"):
-        replayed(forged_log(), source="network", retract="bad-net")
-    with pytest.raises(UnknownName, match="did you mean 'ucb1'"):
-        replayed(make_log(50, MEANS), "ubc1")
-    with pytest.raises(InvalidParameter, match="at least one"):
-        armrace.replay(make_log(50, MEANS), [], columns=COLUMNS)
 
 
 def test_doubts_about_propensities() -> None:

@@ -12,7 +12,6 @@ from replay_reference import make_log
 
 MEANS = (0.3, 0.7)
 SAMPLE = ["sample:open-bandit", "--arm", "item_id", "--reward", "click"]
-PROPENSITY = ["--propensity", "propensity_score"]
 
 
 @pytest.fixture
@@ -50,14 +49,6 @@ def test_replay_writes_table_json_and_page(
         assert part in text
 
 
-def test_replay_prints_json_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    words = [*SAMPLE, *PROPENSITY, "--policies", "ucb1", "--replications", "2", "--json", "-"]
-    assert run(["replay", *words]) == 0
-    data = json.loads(capsys.readouterr().out)
-    assert data["policies"][0]["verdict"] == "not enough data"
-    assert data["row_report"]["used"] == 5000
-
-
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -91,36 +82,6 @@ def test_refusals_are_one_sentence(
     assert last.startswith("armrace: ")
     assert sentence in last
     assert not list(tmp_path.glob("x.*"))
-
-
-def test_names_of_sources_are_text_and_not_markup(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    name, path, page = "[bold]<script>", tmp_path / "log.csv", tmp_path / "page.html"
-    names = pl.Series([name, "b"] * 200)
-    make_log(400, MEANS, seed=1).with_columns(network=names).write_csv(path)
-    words = [*COLUMNS, "--source", "network", "--retract", name, "--policies", "ucb1"]
-    assert run(["replay", str(path), *words, "--report", str(page), "--estimators", "replay"]) == 0
-    assert f"without {name}" in capsys.readouterr().out
-    assert "<script>[" not in page.read_text()
-    assert "[bold]&lt;script&gt;" in page.read_text()
-
-
-def test_traffic_of_less_than_an_hour_is_not_extrapolated(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "log.csv"
-    make_log(400, MEANS, seed=1).with_columns(time=pl.int_range(400)).write_csv(path)
-    words = ["plan", "--log", str(path), *COLUMNS, "--time", "time"]
-    assert run(words) == 2
-    assert "must span at least an hour" in (error := capsys.readouterr().err)
-    assert "so give --traffic" in error
-    small = ["--traffic", "200", "--days", "1", "--policies", "ucb1", "--attacks", "zero-best"]
-    page = ["--replications", "2", "--report", str(tmp_path / "plan.html")]
-    assert run([*words, *small, *page]) == 0
-    assert "200 decisions a day" in capsys.readouterr().out
-    assert run([*words, "--traffic", "0", *page]) == 2
-    assert "traffic must be in (0, " in capsys.readouterr().err
 
 
 def test_audit_of_a_log_finds_what_was_planted(

@@ -102,17 +102,6 @@ def test_contexts_earn_what_the_log_says_they_do() -> None:
     assert favourites == {"device=ios": "0", "device=android": "1", "device=other": "2"}
 
 
-def test_a_model_of_visitors_makes_estimates_vary_less() -> None:
-    """The doubly robust intervals of a policy that ignores contexts are narrower with features."""
-    log = make_visits(20_000, seed=2)
-    widths = []
-    for schema in (None, SCHEMA):
-        found = armrace.replay(log, ["tsallis-inf"], columns=COLUMNS, schema=schema, replications=2)
-        estimate = found.policies[0].estimate("dr")
-        widths.append(estimate.high - estimate.low)
-    assert widths[1] < 0.99 * widths[0]
-
-
 @pytest.mark.parametrize("missing", ["refuse", "bucket"])
 @pytest.mark.parametrize("form", ["csv", "ndjson", "parquet", "frame"])
 def test_columns_are_encoded_as_single_visits_are(form, missing, tmp_path) -> None:

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import armrace
-from armrace.errors import UnknownName, UnwritableOutput
+from armrace.errors import UnwritableOutput
 from armrace.statistics import binomial_tail
 from armrace.statistics.bounded_means import bernstein_interval
 from replay_reference import make_log, replay_by_hand
@@ -182,20 +182,6 @@ def test_the_harm_of_a_forged_row_is_said_as_it_is() -> None:
     assert 0.0 <= estimates[1] - estimates[0] <= 0.005 + 1e-12
 
 
-def test_a_thin_log_is_not_enough_data() -> None:
-    log = make_log(3000, (0.004,) * 30, seed=1)
-    found = replayed(log, "sharp-race", replications=3)
-    (each,) = found.policies
-    assert each.verdict == "not enough data"
-    assert "not enough data" in str(found)
-    assert not each.estimate("replay").is_enough
-    with pytest.raises(UnknownName, match="there is no estimator named 'ipw'; did you mean 'ips'"):
-        each.estimate("ipw")
-    assert "nothing can be concluded" in each.estimate("replay").warning
-    few = replayed(make_log(60, MEANS, seed=1), "ucb1")
-    assert few.policies[0].verdict == "not enough data"
-
-
 def test_result_as_table_file_and_page(tmp_path) -> None:
     found = replayed(make_log(2000, MEANS, seed=1), "ucb1")
     assert found.table["estimator"].to_list() == ["replay", "ips", "snips", "dr"]
@@ -220,19 +206,3 @@ def test_same_seed_same_figures_for_any_number_of_workers() -> None:
     one, many = (replayed(log, "exp3", workers=w, **options) for w in (1, 4))
     assert one.to_builtins() == many.to_builtins()
     assert replayed(log, "exp3", seed=1, **options).to_builtins() != one.to_builtins()
-
-
-def test_without_a_terminal_a_line_says_how_far_a_replay_has_come(monkeypatch, capsys) -> None:
-    monkeypatch.setattr("armrace.simulation.progress._SECONDS_BETWEEN_LINES", 0.0)
-    log = make_log(600, MEANS, seed=3)
-    shares = []
-    replayed(log, "ucb1", replications=2, progress=shares.append)
-    assert shares == [0.5, 1.0]
-    capsys.readouterr()
-    replayed(log, "ucb1", replications=2)
-    assert capsys.readouterr().err.splitlines() == [
-        "armrace: replaying, 50%",
-        "armrace: replaying, 100%",
-    ]
-    replayed(log, "ucb1", progress=False)
-    assert capsys.readouterr().err == ""

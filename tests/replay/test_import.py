@@ -175,18 +175,6 @@ def give_up_every_chunk_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(imports._Importer, "done_with", done_with)
 
 
-@pytest.mark.parametrize("name", ["a/b", "a" * 201, "", "\ud800"])
-def test_an_import_is_named_as_an_experiment_is(name: str) -> None:
-    settings = settings_of(["a", "b"], "drop", policy="ucb1", seed=1)
-    with armrace.open(":memory:") as service:
-        with pytest.raises(InvalidParameter, match="name must") as created:
-            service.create(name, ["a", "b"], 0)
-        with pytest.raises(InvalidParameter) as imported:
-            import_rows(service, name, [LoggedRow(None, "a")], settings)
-        assert str(imported.value) == str(created.value)
-        assert service.names() == []
-
-
 @pytest.mark.parametrize("kind", [list, iter])
 def test_a_late_row_that_is_refused_leaves_nothing(monkeypatch, kind) -> None:
     monkeypatch.setattr(imports, "_CHUNK", 2)
@@ -231,39 +219,6 @@ def test_rows_with_impossible_shares_are_refused(more: dict[str, float]) -> None
         with pytest.raises(InvalidParameter, match=f"{next(iter(more))} of row 1 must be"):
             import_rows(service, "ads", [row], settings, None)
         assert service.names() == []
-
-
-def test_columns_without_an_arm_are_not_ignored(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "log.csv"
-    path.write_text("arm,reward,p\na,1,0.5\nb,0,0.5\n")
-    assert run(["import", str(path), "--propensity", "p", "--into", str(tmp_path / "x.db")]) == 2
-    assert "the column of the arm is missing; give --arm COLUMN." in capsys.readouterr().err
-    assert run(["import", str(path), "--into", str(tmp_path / "x.db")]) == 2
-    assert "for a log of another system, give --arm and --reward." in capsys.readouterr().err
-
-
-def test_a_file_that_is_no_export(tmp_path: Path) -> None:
-    path = tmp_path / "log.parquet"
-    make_log(10, MEANS).write_parquet(path)
-    with pytest.raises(InvalidParameter, match="for a log of another system, give --arm"):
-        survey_export(path)
-    path.write_bytes(b"PAR1 and no more")
-    with pytest.raises(InvalidParameter, match="cannot read"):
-        survey_export(path)
-
-
-@pytest.mark.parametrize("times", [(5000, 7000, None), (None, 5000), (5000, None, 3000)])
-def test_rows_have_a_time_all_or_none(tmp_path: Path, times: tuple[int | None, ...]) -> None:
-    rows = [LoggedRow(time, "a", reward=1.0) for time in times]
-    settings = settings_of(["a", "b"], 0, policy="ucb1", seed=1)
-    with armrace.open(tmp_path / "s.db") as service:
-        with pytest.raises(
-            InvalidParameter, match=r"either all rows must have a time or none; row"
-        ):
-            import_rows(service, "shop", rows, settings)
-        service.create("other", ["a", "b"], 0)  # the service goes on
 
 
 @pytest.mark.parametrize(("field", "value", "wanted"), [

@@ -236,12 +236,6 @@ def test_columns_come_from_toml_and_options_have_precedence(tmp_path: Path) -> N
             read_columns(write(tmp_path, content, "bad.toml"))
 
 
-def test_rows_out_of_order_are_pointed_out(tmp_path: Path) -> None:
-    lines = GOOD.splitlines(keepends=True)
-    log = open_log(write(tmp_path, "".join([lines[0], *reversed(lines[1:])])), ROLES)
-    assert any("2 rows are earlier than the row before" in each for each in log.report.remarks)
-
-
 def test_times_of_all_forms(tmp_path: Path) -> None:
     forms = ["1700000000", "1700000000000", "2023-11-14T22:13:20Z", "2023-11-14 22:13:20"]
     forms += ["2023-11-15T00:13:20+02:00", "2023-11-14 22:13:20.000000+00:00", "1.7e9"]

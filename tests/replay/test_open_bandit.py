@@ -110,23 +110,6 @@ def test_features_of_users_are_suggested_and_no_leaves(wheel, logging, campaign)
     assert armrace.open_log(log, COLUMNS, schema=found.schema).rows == 10_000
 
 
-@pytest.mark.parametrize("campaign", ["men", pytest.param("women", marks=pytest.mark.long)])
-def test_leaves_by_hand_claim_nothing(wheel, campaign) -> None:
-    """Each interval is wrong with a probability of at most 5%."""
-    log = log_of(wheel, "random", campaign)
-    schema = suggest_schema(log, COLUMNS, features=FEATURES).to_builtins()
-    schema["leaves"] = {"user_feature_0": True}
-    policies = ["leaf-barrier", "optimistic-log-barrier"]
-    found = armrace.replay(log, policies, columns=COLUMNS, schema=schema, replications=3)
-    for each in found.policies:
-        assert each.verdict == "undecided"
-        assert each.gain.low < 0 < each.gain.high
-        assert sum(leaf.rows for leaf in each.leaves) == 10_000
-        # What few users show is marked as too little.
-        assert [leaf.is_enough for leaf in each.leaves] == [True, True, False]
-    assert any("where 50 are needed" in words for words in found.warnings)
-
-
 def test_a_plan_says_that_contexts_do_not_pay(wheel) -> None:
     log = log_of(wheel, "random", "women")
     schema = suggest_schema(log, COLUMNS, features=FEATURES).schema

@@ -1,6 +1,5 @@
 """Schemas that logs suggest: kinds of features, what is left out, and leaves that earn."""
 
-import gzip
 import json
 
 import numpy as np
@@ -62,18 +61,6 @@ def test_each_kind_of_column_is_what_it_is() -> None:
     assert complete.schema.missing == "refuse"
 
 
-@pytest.mark.parametrize("form", ["csv", "csv.gz", "ndjson", "parquet"])
-def test_every_form_of_a_file_suggests_the_same(form, tmp_path) -> None:
-    table, place = make_table(), tmp_path / f"log.{form}"
-    if form == "csv.gz":
-        place.write_bytes(gzip.compress(table.write_csv().encode()))
-    else:
-        {"csv": table.write_csv, "ndjson": table.write_ndjson, "parquet": table.write_parquet}[
-            form
-        ](place)
-    assert suggest_schema(place, ROLES).schema == suggest_schema(table, ROLES).schema
-
-
 def test_a_suggestion_is_accepted_as_it_is(tmp_path) -> None:
     """Names and values that are awkward in TOML come back the same."""
     odd = 'a "quoted" \\ name\x7f\u00e9\U0001f600\u202e'
@@ -97,14 +84,6 @@ def test_an_experiment_is_created_with_a_suggestion() -> None:
         )
         visitor = {"device": "ios", "age": 30, "member": True}
         assert service.decide("shop", context=visitor).leaf == "device=ios"
-
-
-def test_a_long_log_is_thinned_evenly(monkeypatch) -> None:
-    monkeypatch.setattr("armrace.offline.suggesting._MOST_ROWS", 100)
-    found = suggest_schema(make_table(4000), ROLES, features=["price"])
-    price = found.schema.features["price"]
-    assert price.low == pytest.approx(10, abs=10)
-    assert price.high == pytest.approx(990, abs=10)
 
 
 def test_leaves_are_those_that_earn_and_that_the_traffic_carries() -> None:

@@ -7,8 +7,7 @@ import pytest
 
 from armrace.formatting import figure
 from armrace.red_team.batches import worst_frame
-from armrace.reports.arena import STEPS, arena_plots, heat_class, heat_maps, render_arena
-from armrace.simulation.arena import relative_regret
+from armrace.reports.arena import arena_plots, render_arena
 from reports.conftest import GRID, Results
 from reports.test_page import assert_only_own_script, outline
 
@@ -45,10 +44,6 @@ def test_a_cell_that_was_not_played_is_left_white(figures: pl.DataFrame) -> None
     assert text.count('class="absent"') == 1
 
 
-def test_the_page_says_what_attacks_see_of_thompson(figures: pl.DataFrame) -> None:
-    assert "Attacks see the probabilities of thompson" in render_arena(GRID, figures, "")
-
-
 def test_intervals_are_those_of_few_runs(figures: pl.DataFrame) -> None:
     half = STUDENT * figures["pseudo_regret_stderr"]
     text = render_arena(GRID, figures, "")
@@ -74,16 +69,3 @@ def test_intervals_are_those_of_few_runs(figures: pl.DataFrame) -> None:
     assert "of 2 runs" in plot.caption
     drawn = plot.data()
     assert drawn.select("low", "high").unique().rows() == [(17.3, 42.7)]
-
-
-def test_colours_get_darker_with_regret() -> None:
-    classes = [heat_class(relative) for relative in (1.0, *STEPS)]
-    assert classes == [f"h{step}" for step in range(len(STEPS) + 1)]
-
-
-def test_names_in_heat_maps_are_text(figures: pl.DataFrame) -> None:
-    hostile = "<script>alert(1)</script>"
-    renamed = relative_regret(figures).with_columns(
-        environment=pl.lit(hostile), attack=pl.lit(hostile), policy=pl.lit(hostile)
-    )
-    assert hostile not in heat_maps(renamed, [hostile])

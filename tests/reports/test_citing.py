@@ -84,16 +84,6 @@ def test_methods_say_what_was_run_and_cite_it(compared: Comparison) -> None:
     assert all(f"{{{key},\n" in entries for key in cited)
 
 
-def test_methods_say_that_nothing_was_corrupted() -> None:
-    assert "Rewards were not corrupted." in made("ucb1", [1, 2]).methods()
-
-
-def test_methods_of_one_policy_compare_nothing() -> None:
-    words = made("ucb1", [1, 2]).methods()
-    assert words.startswith(r"We ran \texttt{ucb1}")
-    assert "compared" not in words
-
-
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs LaTeX")
 def test_latex_takes_the_table(compared: Comparison, tmp_path: Path) -> None:
     document = (

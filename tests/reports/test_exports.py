@@ -1,12 +1,9 @@
 """Pages, plots and figures from Python: the files they write, and what they refuse."""
 
-import html
-import inspect
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import polars as pl
@@ -16,7 +13,7 @@ from matplotlib.figure import Figure
 import armrace
 from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
 from armrace.red_team.target import EFFORTS
-from armrace.reports.arena import arena_plots, render_arena
+from armrace.reports.arena import arena_plots
 from armrace.reports.checks import (
     redteam_plots,
     redteam_specification,
@@ -277,20 +274,6 @@ def test_the_specification_of_a_replay_gives_the_same_figures(results: Results) 
     assert again.table.equals(results.replay.table)
 
 
-def test_a_replay_has_a_column_of_warnings_only_where_there_are_some(results: Results) -> None:
-    found, replace = results.replay, msgspec.structs.replace
-
-    def warned(words: str) -> str:
-        policies = [
-            replace(each, estimates=[replace(one, warning=words) for one in each.estimates])
-            for each in found.policies
-        ]
-        return page_of(replace(found, policies=policies))
-
-    assert "warning</th>" not in warned("")
-    assert warned("too few rows").count(">too few rows</td>") == found.table.height
-
-
 def test_searches_and_verifications_say_how_to_run_them_again(
     results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,30 +295,6 @@ def test_searches_and_verifications_say_how_to_run_them_again(
     assert results.verification.settings == {
         "policies": ["sharp-race"], "quick": True, "asymptotic": True, "seed": 0
     }  # fmt: skip
-
-
-def test_pages_name_calls_that_take_their_specifications(results: Results) -> None:
-    settings, plan = results.verification.settings, results.plan
-    asked, grid = plan.to_builtins()["question"], msgspec.to_builtins(GRID)
-    call = "from armrace.verification import verify\n\nverify(**specification)"
-    _check_call(page_of(results.verification), call, specification=settings)
-    call = "from armrace.planning import plan\n\nplan(**specification)"
-    _check_call(page_of(plan), call, specification=asked)
-    call = "from pathlib import Path\nfrom armrace.simulation.arena import Grid, run_arena\n\n"
-    call += "run_arena(Grid(**specification), Path('armrace-arena'))"
-    page = render_arena(GRID, results.arena)
-    _check_call(page, call, specification=grid)
-
-
-def _check_call(page: str, call: str, **names: Any) -> None:
-    """Bind the arguments of a call that a page names, in place of a run of minutes."""
-    loading, _, calling = call.partition("\n\n")
-    page = html.unescape(page)
-    assert f"<code>{loading}\n\nspecification = {{" in page
-    assert f"\nfound = {calling}</code>" in page
-    function, _, arguments = calling.partition("(")
-    names["signature"] = inspect.signature
-    exec(f"{loading}\nsignature({function}).bind({arguments}", names)
 
 
 def test_there_is_no_page_and_no_figure_of_anything_else() -> None:

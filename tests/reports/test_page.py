@@ -21,8 +21,6 @@ from armrace.reports.comparison import (
     summary_curves,
 )
 from armrace.reports.figures import Tile, draw_tiles, own_style
-from armrace.reports.text import comparison_styles
-from armrace.reports.theme import GREY
 from armrace.simulation import Comparison
 
 VOID = {"meta", "br"}
@@ -167,14 +165,6 @@ def test_curves_are_means_intervals_and_quantiles_over_replications() -> None:
     )
 
 
-def test_a_single_run_of_one_round_and_many_arms_can_be_drawn() -> None:
-    comparison = armrace.compare(
-        ["multi-layer-race", "ucb1"], [0.5] * 50, "zero-best-when-likely", budget=1,
-        horizon=1, replications=1, progress=False,
-    )  # fmt: skip
-    outline(render_report(comparison, "tiny", "", "", {0.0: comparison, 1.0: comparison}))
-
-
 def test_page_of_a_grid_is_well_formed_and_has_a_verdict_for_each_cell() -> None:
     cells = [compared(0), compared(5)]
     text = render_grid(cells, "grid", "A <grid>.", "armrace compare")
@@ -185,16 +175,6 @@ def test_page_of_a_grid_is_well_formed_and_has_a_verdict_for_each_cell() -> None
     for cell in cells:
         assert cell.verdict() in text
     assert outline(render_grid([compared(5), compared(5)], "", "", "")).labels
-
-
-def test_of_many_policies_the_rest_is_grey() -> None:
-    many = ["ucb1", *({"name": "active-arm-elimination", "delta": i / 20} for i in range(1, 9))]
-    comparison = armrace.compare(many, [0.9, 0.5], horizon=50, replications=2, progress=False)
-    colours = comparison_styles(comparison)
-    assert sum(style == GREY for style in colours.values()) == 1
-    assert colours["ucb1"] != GREY
-    assert colours[comparison.best()] != GREY
-    assert "Grey lines are the other policies" in render(comparison)
 
 
 def test_names_of_arms_are_text_on_pages_and_no_formulas_in_figures() -> None:

@@ -13,7 +13,7 @@ from armrace.reports.arena import heat_maps
 from armrace.reports.kit import document, rerun_section
 from armrace.reports.theme import DARK, LIGHT
 from armrace.simulation.arena import GRIDS
-from armrace.simulation.scenarios import USUAL_POLICIES, find_scenario
+from armrace.simulation.scenarios import find_scenario
 from browsing import DESK, PHONE, overflow, severe_violations
 
 KINDS = ["compare", "grid", "plan", "redteam", "verify", "arena", "replay"]
@@ -172,17 +172,6 @@ def test_layers_are_folded_and_long_tables_scroll_in_their_frames(browser, pages
     page.close()
 
 
-def test_names_of_the_usual_policies_do_not_collide(browser, tmp_path):
-    found = armrace.compare(
-        list(USUAL_POLICIES), [0.9, 0.5], "zero-best-when-likely", budget=20, horizon=400,
-        replications=3, progress=False,
-    )  # fmt: skip
-    file = found.report(tmp_path / "usual.html")
-    for size in (DESK, PHONE):
-        with opened(browser, file, size) as page:
-            assert page.evaluate(_COLLISIONS) == []
-
-
 def test_figures_turn_dark_with_the_page(browser, pages):
     for scheme, theme in (("light", LIGHT), ("dark", DARK)):
         with opened(browser, pages["compare"], DESK, scheme) as page:
@@ -227,19 +216,6 @@ def column(page: Page, name: str) -> list[float]:
     place = heads.index(name)
     rows = table.locator("tbody tr").all()
     return [float(row.locator("th, td").nth(place).inner_text().replace(",", "")) for row in rows]
-
-
-def test_missing_figures_are_sorted_last(browser, pages):
-    with opened(browser, pages["plan"], DESK) as page:
-        table = page.locator("table").first
-        heading = table.locator("thead th").filter(has_text="decided").first
-        for _ in range(2):
-            heading.locator("button").click()
-            cells = [
-                row.locator("th, td").nth(2).inner_text() for row in table.locator("tr").all()[1:]
-            ]
-            assert "-" in cells
-            assert cells[-1] == "-"
 
 
 @pytest.mark.parametrize("kind", ["compare", "arena"])

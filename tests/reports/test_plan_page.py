@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from armrace.planning import Plan, plan
-from armrace.reports.studies import plan_plots, plan_setting, render_plan
+from armrace.reports.studies import plan_plots, render_plan
 from reports.test_page import assert_only_own_script, outline
 
 ASKED: dict[str, Any] = {
@@ -52,11 +52,3 @@ def test_a_cross_is_where_a_policy_was_lost(found: Plan) -> None:
     lost = found.table["lost_at"].drop_nulls().to_list()
     assert sorted(crosses) == sorted(lost)
     assert max(crosses) > 0
-
-
-def test_setting_says_what_c_means_and_what_was_cut() -> None:
-    asked = {**ASKED, "policies": ["ucb1"], "rounds": 1000}
-    words = plan_setting(plan(**asked, forged=0.009).question)
-    assert "1,000 decisions a day for 1 day: T = 1,000." in words
-    assert "Of the 4 days asked for, only these are simulated" in words
-    assert "C = 9, as many as 1% of the clicks that the best arm" in words

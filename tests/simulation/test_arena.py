@@ -1,7 +1,5 @@
 """The arena: cells that are played once, and what their figures say."""
 
-from concurrent.futures import ThreadPoolExecutor
-
 import msgspec
 import polars as pl
 import pytest
@@ -64,14 +62,6 @@ def test_every_policy_plays_every_cell_and_costly_distributions_are_refreshed_no
         assert found["multi-layer-race"] == 0.0
 
 
-def test_attacks_of_fixed_length_are_scaled_to_the_budget():
-    attack = make_arena_attack("observation-free", 300.0)
-    assert (attack.spoil, attack.praise) == (100, 200)
-    assert make_arena_attack("outage", 316.0).length == 316
-    assert make_arena_attack("zero-best-when-very-likely", 316.0).likely == 0.9
-    assert make_arena_attack("free-ride", 316.0).tag() == "free-ride"
-
-
 def test_every_cell_is_played_once(tmp_path, played):
     reports = []
     first = run_arena(
@@ -95,15 +85,6 @@ def test_a_killed_run_goes_on_where_it_stopped(tmp_path, played):
     figures = run_arena(TINY, tmp_path, workers=1)
     assert len(played) == 3
     assert figures.equals(load_cells(TINY, tmp_path))
-
-
-def test_two_processes_divide_the_cells(tmp_path, played):
-    grid = msgspec.structs.replace(TINY, environments=("two-arms", "ratings"))
-    with ThreadPoolExecutor(2) as pool:
-        runs = [pool.submit(run_arena, grid, tmp_path, 1) for _ in range(2)]
-        first, second = (run.result() for run in runs)
-    assert first.equals(second)
-    assert len(played) == 2 * 5 * 2
 
 
 def frame(*rows):
@@ -159,14 +140,6 @@ def test_verdict_names_the_leaders_and_who_is_not_judged():
     assert words.startswith("Under attack wary leads")
     assert "Without attack bold leads, with 1 times." in words
     assert words.endswith("some of their cells are missing: away.")
-
-
-def test_a_smoke_test_announces_no_leader():
-    assert GRIDS["quick"].is_smoke_test
-    assert not GRIDS["usual"].is_smoke_test
-    words = verdict(leaderboard(FIGURES), smoke_test=True)
-    assert words.startswith("This is a smoke test")
-    assert "leads" not in words
 
 
 def test_no_environment_favours_the_lowest_index():

@@ -1,6 +1,5 @@
 """Policies that err: what they draw is checked in every run, their own indices in checked runs."""
 
-import polars as pl
 import pytest
 
 import armrace
@@ -35,12 +34,6 @@ def test_what_no_policy_can_draw_is_refused(policy, attack, checked):
     assert str(refusal.value) == f"the policy stray {WRONG[policy]}."
 
 
-def test_a_replayed_policy_is_refused_too():
-    rows = {"arm": ["a", "b"] * 50, "reward": [0, 1] * 50}
-    with pytest.raises(BrokenPolicy, match="the policy stray chose arm 3; its arms are 0 to 1"):
-        armrace.replay(pl.DataFrame(rows), [Stray(arm=3)], arm="arm", reward="reward")
-
-
 def test_a_wrong_index_of_its_own_is_refused_with_its_round():
     with pytest.raises(InvalidParameter) as refusal:
         armrace.simulate(Stray(place=3), **GIVEN, checked=True)
@@ -72,9 +65,3 @@ def test_a_probability_that_no_run_uses_is_checked_where_it_is_used(more):
         armrace.simulate(odd, **GIVEN, **more)
     with pytest.raises(BrokenPolicy, match="chose arm 3"):
         armrace.simulate(CountingStray(arm=3), **GIVEN)
-
-
-def test_comparisons_can_be_checked():
-    assert armrace.compare([Stray(), "ucb1"], **GIVEN, checked=True).best()
-    with pytest.raises(BrokenPolicy, match="chose arm 5"):
-        armrace.compare(["ucb1", Stray(arm=5)], **GIVEN, checked=True)

@@ -115,24 +115,6 @@ def test_another_policy_does_not_count_for_machine_code(package, before, change)
     assert compiled_race == before[3]
 
 
-def test_what_an_algorithm_names_in_other_files_counts(package, change):
-    call = "from armrace.policies.{0} import {0}\ndef f(): return {0}()"
-    change("policies", "caller.py", text=call.format("helper"))
-    change("policies", "helper.py", text=call.format("deep").replace("def f", "def helper"))
-    change("policies", "deep.py", text="def deep(): return 1")
-    probe = """
-from armrace.kernels.fingerprints import fingerprint
-from armrace.policies.caller import f
-
-print(fingerprint([f]))
-"""
-    before = package.digests(probe)
-    change("policies", "ucb1.py")
-    assert package.digests(probe) == before
-    change("policies", "deep.py")
-    assert package.digests(probe) != before
-
-
 def test_kernels_count_for_all_machine_code(package, before, change):
     change("kernels", "deeper", "new.py")
     _, compiled, _, compiled_race = package.digests()

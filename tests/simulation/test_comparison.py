@@ -28,13 +28,6 @@ def test_all_policies_meet_the_same_rewards(parts_after):
     assert all(np.array_equal(total, totals[0]) for total in totals)
 
 
-def test_a_policy_in_company_does_as_it_does_alone():
-    together = armrace.compare(RACES, **SETTING)
-    for policy in RACES:
-        alone = armrace.simulate(policy, **SETTING)
-        assert together.results[policy.tag()].rows.equals(alone.rows)
-
-
 def test_the_table_lists_the_best_policy_first_with_the_figures_of_each_result():
     comparison = armrace.compare(RACES, **SETTING)
     rows = comparison.table("regret").to_dicts()

@@ -102,12 +102,6 @@ def test_an_environment_whose_parts_do_not_fit_is_refused(environment, sentence)
     assert str(refusal.value).startswith(sentence)
 
 
-def test_an_environment_may_give_whole_means():
-    made = make_experiment(**{**SMALL, "environment": Own([1, 0])})
-    assert made.setting().means.dtype == np.float64
-    assert made.setting().runner_up == 1
-
-
 @pytest.mark.parametrize(("change", "sentence"), REFUSALS, ids=str)
 def test_bad_input_is_refused_in_one_sentence(change, sentence):
     with pytest.raises(InvalidParameter) as refusal:
@@ -192,13 +186,6 @@ def test_checkpoints_are_log_spaced_eight_a_decade():
     assert points[points >= 10].size == 41
     ratios = points[points > 100][1:] / points[points > 100][:-1]
     assert np.all(np.abs(ratios / 10**0.125 - 1) < 0.01)
-
-
-def test_the_specification_of_a_result_runs_it_again():
-    table = Table(rewards=np.random.default_rng(1).random((50, 3)))
-    result = armrace.simulate("exp3", table, "zero-best", 3.0, 50, 2, seed=12)
-    setting = {key: value for key, value in result.spec.items() if key != "name"}
-    assert armrace.simulate(**setting).rows.equals(result.rows)
 
 
 def test_an_experiment_is_specified_without_a_simulation(monkeypatch):

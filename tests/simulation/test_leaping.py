@@ -101,24 +101,6 @@ def test_leaping_agrees_in_law_with_playing_every_round(case):
         assert test.pvalue > SIGNIFICANCE, (name, sample.mean(), leapt[name].mean())
 
 
-def test_finite_support_leaps_too():
-    environment = {
-        "name": "finite-support",
-        "values": (0.0, 0.5, 1.0),
-        "probabilities": ((0.1, 0.2, 0.7), (0.5, 0.3, 0.2)),
-    }
-    results = [
-        armrace.simulate(
-            "sharp-race", environment, horizon=5_000, replications=RUNS, seed=seed, engine=engine
-        )
-        for seed, engine in enumerate(("plain", "leap"))
-    ]
-    assert results[1].share_leapt > 0.1
-    for measure in ("regret", "pseudo_regret"):
-        plain, leapt = (result.sample(measure) for result in results)
-        assert stats.ks_2samp(plain, leapt).pvalue > SIGNIFICANCE
-
-
 @pytest.mark.parametrize(
     ("attack", "budget", "spent", "share"),
     [("none", None, 0.0, 0.9), ("zero-best", 100, 99.75, 0.5)],
@@ -206,14 +188,6 @@ def test_what_cannot_leap_is_refused_when_asked_to(policy, environment):
 def test_an_unknown_engine_is_refused():
     with pytest.raises(InvalidParameter, match=r"^engine must be"):
         armrace.simulate("ucb1", [0.5, 0.4], horizon=100, replications=1, engine="fast")
-
-
-def test_equal_seeds_leap_equally_on_any_number_of_threads():
-    runs = [
-        armrace.simulate("sharp-race", [0.6, 0.4], horizon=10**8, replications=4, workers=workers)
-        for workers in (1, 2)
-    ]
-    assert runs[0].rows.equals(runs[1].rows)
 
 
 def test_a_leap_that_is_to_be_audited_is_refused():

@@ -1,6 +1,6 @@
 """Results do not depend on who computes them, nor in which batches."""
 
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -46,25 +46,6 @@ def test_a_thread_pool_of_ones_own_does_not_change_a_bit(expected, small_tasks):
         assert_same(armrace.simulate(**SETTING, executor=executor), expected)
 
 
-class LastFirst(Executor):
-    """Runs what it was given only when asked for more, and in reverse."""
-
-    def __init__(self):
-        self.waiting = []
-
-    def submit(self, function, /, *arguments, **named):
-        future = Future()
-        self.waiting.append((future, function, arguments, named))
-        if len(self.waiting) == SETTING["replications"]:
-            for given, call, positional, keywords in reversed(self.waiting):
-                given.set_result(call(*positional, **keywords))
-        return future
-
-
-def test_the_order_in_which_tasks_finish_does_not_change_a_bit(expected, small_tasks):
-    assert_same(armrace.simulate(**SETTING, executor=LastFirst()), expected)
-
-
 def test_a_replication_does_not_depend_on_how_many_there_are(expected):
     few = armrace.simulate(**{**SETTING, "replications": 2})
     assert few.rows.equals(expected.rows.filter(expected.rows["replication"] < 2))
@@ -83,14 +64,6 @@ def test_an_error_in_a_worker_reaches_the_caller():
 
     with pytest.raises(RuntimeError, match="worker lost"):
         parallel.run_all([make_experiment(**SETTING)], None, None, lambda share: None, fail)
-
-
-def test_progress_ends_at_the_whole():
-    shares = []
-    experiment = armrace.simulation.make_experiment(**SETTING)
-    parallel.run_all([experiment], None, 2, shares.append)
-    assert shares[-1] == 1.0
-    assert all(0.0 <= share <= 1.0 for share in shares)
 
 
 def experiments(*horizons):

@@ -1,13 +1,10 @@
 """What attacks see of a costly distribution: computed again when the plays have grown."""
 
 import numpy as np
-import pytest
 
 import armrace
 from armrace.kernels import engine
 from armrace.kernels.engine import make_ledger
-from armrace.simulation.experiment import make_experiment
-from armrace.simulation.replication import make_parts
 
 SETTING = {
     "environment": [0.4, 0.6],
@@ -43,13 +40,6 @@ def test_a_growth_of_next_to_nothing_changes_nothing():
     assert refreshed.spec["refresh"] == 1e-9
 
 
-def test_a_policy_whose_distribution_is_cheap_is_always_exact():
-    exact = armrace.simulate("exp3", **SETTING)
-    told = armrace.simulate("exp3", **SETTING, refresh=0.5)
-    assert told.rows.equals(exact.rows)
-    assert "refresh" not in told.spec
-
-
 def test_the_attack_still_does_its_work():
     """Refreshed at 3%, the attack harms about as much as with exact weights.
 
@@ -62,10 +52,3 @@ def test_the_attack_still_does_its_work():
     assert abs(exact.mean - seen.mean) < 4 * np.hypot(exact.stderr, seen.stderr)
     quiet = armrace.simulate("thompson", **{**many, "budget": 0}).figure("pseudo_regret")
     assert seen.mean > quiet.mean + 4 * np.hypot(quiet.stderr, seen.stderr)
-
-
-def test_specification_runs_it_again():
-    found = armrace.simulate("thompson", **SETTING, refresh=0.03)
-    assert armrace.simulate(**found.spec, progress=False).rows.equals(found.rows)
-    parts = make_parts(make_experiment(**found.spec), 0)
-    assert parts.workspace.growth[0] == pytest.approx(0.03)

@@ -40,18 +40,6 @@ def test_frames_have_a_row_for_each_of_what_they_count(result):
     assert result.race["pulls"].sum() == HORIZON
 
 
-def test_it_shows_the_figure_that_policies_are_ranked_by(result):
-    mean, error = result.figure("pseudo_regret")[:2]
-    assert repr(result).endswith(f"4 x 400 rounds, pseudo-regret {mean:.1f} +- {error:.1f}>")
-
-
-def test_positive_regrets_are_the_positive_parts(result):
-    for name in ("regret", "clean_regret"):
-        regret = result.curves[name].to_numpy()
-        assert regret.min() < 0
-        assert np.array_equal(result.curves[f"positive_{name}"], np.maximum(regret, 0))
-
-
 def test_the_summary_has_the_figures_of_the_final_rows(result):
     summary = result.summary()
     for measure in ("regret", "pseudo_regret", "clean_regret", "corruption"):

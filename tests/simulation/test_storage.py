@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 
 import armrace
-from armrace.environments import Deterministic
-from armrace.errors import DamagedFile, InvalidParameter, UnknownName, UnwritableOutput
+from armrace.errors import DamagedFile, UnwritableOutput
 from armrace.simulation import storage
 from processes import python
 
@@ -47,22 +46,6 @@ def test_a_result_comes_back_bit_for_bit(result, saved):
     assert loaded.summary() == result.summary()
     # Others read it too: it is a Parquet file.
     assert pl.read_parquet(saved)["regret"].equals(result.rows["regret"])
-
-
-def test_a_result_of_whole_means_is_read_back(tmp_path):
-    """Their gaps would be whole numbers too, which a file of a result does not have."""
-    given = Deterministic(rewards=(1, 0))
-    result = armrace.simulate("ucb1", given, "swap-best", 3, horizon=20, replications=1)
-    result.save(tmp_path / "result.parquet")
-    loaded = armrace.load(tmp_path / "result.parquet")
-    assert loaded.rows.equals(result.rows)
-    assert loaded.means.tolist() == [1.0, 0.0]
-
-
-def test_an_interrupted_result_says_so_when_it_comes_back(result, tmp_path):
-    part = armrace.Result(result.spec, result.rows, result.view, 1.0, interrupted=True)
-    part.save(tmp_path / "part.parquet")
-    assert armrace.load(tmp_path / "part.parquet").interrupted
 
 
 def test_a_file_is_replaced_only_on_request(result, saved):
@@ -149,12 +132,6 @@ def test_what_is_not_there_or_is_a_folder_is_no_result(tmp_path, name):
 @pytest.mark.parametrize("contents", [b"", b"PAR1", b"hello, world\n" * 100, b"PAR1" * 50])
 def test_what_is_no_parquet_file_is_refused(tmp_path, contents):
     assert_damaged(tmp_path / "result.parquet", contents, "armrace")
-
-
-def test_another_parquet_file_is_refused(tmp_path):
-    path = tmp_path / "other.parquet"
-    pl.DataFrame({"a": [1, 2, 3]}).write_parquet(path)
-    assert_damaged(path, path.read_bytes(), "is a Parquet file, but not a result of armrace")
 
 
 def test_a_result_of_another_format_is_refused(result, tmp_path, monkeypatch):
@@ -307,13 +284,6 @@ def test_crafted_specifications_are_refused(saved, result, change):
     assert_damaged(path, path.read_bytes(), "is not a readable result of armrace")
 
 
-def test_a_file_without_means_has_those_of_its_environment(saved, result):
-    assert armrace.load(crafted(saved, header={"means": None})).means.tolist() == [0.6, 0.5, 0.4]
-    unknown = {**result.spec, "environment": {"name": "bernouli"}}
-    with pytest.raises(UnknownName, match="did you mean 'bernoulli'"):
-        armrace.load(crafted(saved, header={"spec": unknown, "means": None}))
-
-
 def test_flipped_bytes_under_a_seal_that_fits_are_read_or_refused(saved):
     data = saved.read_bytes()
     for seed in range(300):
@@ -329,9 +299,3 @@ def test_flipped_bytes_under_a_seal_that_fits_are_read_or_refused(saved):
             continue
         assert loaded.summary()
         assert loaded.arms.height == loaded.rows.height * 3
-
-
-@pytest.mark.parametrize("path", [None, 4, b"result.parquet"])
-def test_what_is_no_path_is_refused(path):
-    with pytest.raises(InvalidParameter, match="path must be the path of a result file; got"):
-        armrace.load(path)

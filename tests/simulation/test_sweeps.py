@@ -117,21 +117,6 @@ def test_ctrl_c_in_mid_cell_keeps_what_is_finished(tmp_path, played):
     assert before - 2 * 4 > 0
 
 
-def test_pieces_are_put_together(tmp_path, eager, monkeypatch):
-    (experiment,) = cell(10.0, replications=9, policies=("ucb1",))
-    kept = StoredResult(experiment, tmp_path)
-    monkeypatch.setattr(StoredResult, "finish", lambda self: None)
-    monkeypatch.setattr("armrace.simulation.parallel._SECONDS_A_THREAD", 0.0)
-    sweeps._play([kept], None, 1, lambda share: None)
-    assert len(list(tmp_path.glob("*-*.parquet"))) == 9
-    assert kept.result() is None
-    assert kept.missing() == []
-    monkeypatch.undo()
-    kept.finish()
-    assert_same([[kept.result()]], [[experiment]])
-    assert [file.name for file in tmp_path.iterdir()] == [kept.whole.name]
-
-
 def test_replications_that_an_interruption_left_out_are_played_when_asked_for(tmp_path, played):
     (many,) = cell(10.0, replications=6, policies=("ucb1",))
     StoredResult(many, tmp_path).add({number: run_replication(many, number) for number in (0, 4)})

@@ -2,7 +2,6 @@
 
 from typing import ClassVar, NamedTuple
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -43,7 +42,6 @@ from armrace.testing.policies import (
     restoring_changes_nothing,
     restricted_choices_are_as_announced,
     retracted_rewards_leave_no_trace,
-    specification_survives_json,
     tickets_carry_their_probability,
     voided_decisions_leave_no_trace,
     weights_are_declared,
@@ -208,18 +206,6 @@ def test_a_leak_of_retracted_rewards_is_seen_by_no_other_check_of_logs():
     restoring_changes_nothing(leaking)
 
 
-class Drifting(Even, frozen=True, tag="drifting"):
-    """A specification that changes whenever it is read."""
-
-    def __post_init__(self):
-        msgspec.structs.force_setattr(self, "fault", self.fault + 1)
-
-
-def test_a_specification_that_changes_is_named():
-    with pytest.raises(ContractBroken, match="comes back from JSON as"):
-        specification_survives_json(Drifting())
-
-
 def test_a_batch_that_loses_a_reward_is_named(monkeypatch):
     """No policy can tell a batch from single calls, so the mistake is the learner's."""
     learn_many = Learner.learn_many
@@ -234,19 +220,6 @@ def test_weights_that_are_not_declared_are_found_out():
     weights_are_declared(Even())
     with pytest.raises(ContractBroken, match="round 1, but does not declare draws_by_weights"):
         weights_are_declared(Undeclared())
-
-
-class Hidden(Even, frozen=True, tag="hidden"):
-    """Takes new arms, and shows none."""
-
-    def inspect(self, state):
-        return ()
-
-
-def test_a_policy_that_takes_new_arms_need_not_show_them():
-    new_arms_are_unknown(Hidden())
-    with pytest.raises(ContractBroken, match="never plays an arm that was added"):
-        new_arms_are_unknown(Hidden(fault=IGNORES_NEW_ARMS))
 
 
 class OneEyed(Even, frozen=True, tag="one-eyed"):

@@ -2,15 +2,13 @@
 
 import html
 import math
-import sys
 
 import pytest
 
 from armrace import verification
-from armrace.cli.main import run
 from armrace.policies import SharpRace
 from armrace.reports.checks import render_verification
-from armrace.verification.claims import FULL, QUICK
+from armrace.verification.claims import FULL
 from armrace.verification.guarantees import make_subject
 from armrace.verification.theorems import CORRUPTIONS, HORIZONS, asymptotic_series, regret_claims
 
@@ -62,17 +60,3 @@ def test_nothing_is_claimed_beyond_what_a_race_was_told():
     assert [each.axis for each in asymptotic_series(make_subject(untold), 2, 0)] == ["T"]
     claims = list(regret_claims(make_subject(SharpRace(most_corruption=2)), FULL, 0))
     assert {claim.experiments[0].budget for claim in claims} == {0.0}
-
-
-def test_only_the_asymptotic_form_has_figures(tmp_path, capsys, monkeypatch):
-    few = QUICK._replace(asymptotic_runs=2)
-    monkeypatch.setattr(sys.modules[verification.verify.__module__], "QUICK", few)
-    folder = tmp_path / "figures"
-    command = ["verify", "--quick", "--policy", "sharp-race", "--figures", str(folder)]
-    assert run(command) == 2
-    assert "--figures needs --asymptotic" in capsys.readouterr().err
-    assert not folder.exists()
-    assert run([*command, "--asymptotic"]) == 0
-    assert f"1 figure is in {folder}, 4 files." in capsys.readouterr().err
-    head = (folder / "growth.csv").read_text().splitlines()[0]
-    assert head == "policy,axis,point,mean,low,high,bound"

@@ -209,24 +209,6 @@ def test_nonsense_is_refused():
         verify([], quick=True)
 
 
-def test_an_executor_may_be_named(monkeypatch):
-    given = []
-
-    def stop(claims, executor, workers, progress):
-        given.append((executor, workers))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(sys.modules[make_claims.__module__], "_play", stop)
-    for named in (None, "threads"):
-        with pytest.raises(KeyboardInterrupt):
-            verify(["sharp-race"], quick=True, executor=named, workers=2)
-    assert given == [(None, 2), (None, 2)]
-    with pytest.raises(UnknownName, match="did you mean 'threads'"):
-        verify(["sharp-race"], quick=True, executor="threds")
-    with pytest.raises(InvalidParameter, match="executor must be one of threads, processes, dask"):
-        verify(["sharp-race"], quick=True, executor=2)
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -258,15 +240,3 @@ def test_a_refuted_claim_ends_with_exit_code_1_and_stands_out(one_refuted, capsy
     assert "fails" in printed
     assert one_refuted.verdict in printed
     assert '<td class="fails">fails</td>' in render_verification(one_refuted, "")
-
-
-def test_standard_output_is_json_alone(one_refuted, capsys):
-    assert run(["verify", "--json", "-"]) == 1
-    assert json.loads(capsys.readouterr().out) == one_refuted.to_builtins()
-
-
-def test_the_seed_decides_and_the_workers_do_not():
-    claims = [list(lemma_claims(make_subject("fast-slow-race"), SMALL, 3))[-2:] for _ in range(2)]
-    assert try_claims(claims[0], workers=1) == try_claims(claims[1], workers=2)
-    (other,) = list(lemma_claims(make_subject("fast-slow-race"), SMALL, 4))[-1:]
-    assert other.experiments[0] != claims[0][-1].experiments[0]
