@@ -12,7 +12,7 @@ from armrace.catalogue import Catalogue, discover
 from armrace.environments import ENVIRONMENTS, Environment
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.policies import POLICIES, Policy
-from armrace.policies.ucb1 import Ucb1
+from armrace.policies.ucb import Ucb1
 from armrace.specification import Specification, display_name
 
 

@@ -16,7 +16,7 @@ PACKAGE = '''
 
 from armrace.adversaries.plain import ZeroBest
 from armrace.environments.laws import Bernoulli
-from armrace.policies.ucb1 import Ucb1
+from armrace.policies.ucb import Ucb1
 
 
 class Added(Ucb1, frozen=True, tag="added-policy"):

@@ -11,20 +11,26 @@ from processes import python
 ROOT = Path(__file__).parents[2]
 
 
-def source(path: str, **renamed: str) -> str:
-    """A shipped file under other names, as a newcomer's policy or attack."""
+def source(path: str, name: str, after: str, **renamed: str) -> str:
+    """A shipped algorithm in a file of its own and under other names, as a newcomer's."""
     text = (ROOT / path).read_text(encoding="utf-8")
-    for old, new in renamed.items():
+    head = text[: text.index("\nclass ")]
+    text = head + text[text.index(f"\nclass {name}State") :].partition(f"\nclass {after}")[0]
+    for old, new in {name: renamed.pop("to"), **renamed}.items():
         text = text.replace(old.replace("_", "-"), new)
     return text
 
 
 FILES = {
     "src/armrace/policies/in_turn.py": source(
-        "src/armrace/policies/moss.py", Moss="InTurn", moss="in-turn"
-    ).replace("def in-turn", "def in_turn"),
+        "src/armrace/policies/log_barrier.py", "LogBarrier", "-", to="InTurn", log_barrier="in-turn"
+    ),
     "src/armrace/adversaries/zero_all.py": source(
-        "src/armrace/adversaries/zero_best.py", ZeroBest="ZeroAll", zero_best="zero-all"
+        "src/armrace/adversaries/plain.py",
+        "ZeroBest",
+        "ZeroBestWhen",
+        to="ZeroAll",
+        zero_best="zero-all",
     ),
     "tests/policies/test_in_turn.py": "",
     "tests/adversaries/test_zero_all.py": "",

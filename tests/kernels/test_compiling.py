@@ -107,8 +107,7 @@ def test_the_fingerprint_follows_modules(source, content):
 
 
 def test_an_implementation_of_this_package_stands_for_its_file():
-    from armrace.policies.exp3 import exp3_choose, exp3_learn
-    from armrace.policies.exp3_ix import exp3_ix_learn
+    from armrace.policies.exp3 import exp3_choose, exp3_ix_learn, exp3_learn
 
     assert fingerprint([exp3_learn, exp3_choose]) == fingerprint([exp3_learn, exp3_choose])
     assert fingerprint([exp3_learn]) != fingerprint([exp3_ix_learn])

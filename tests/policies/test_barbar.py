@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from armrace.kernels.generics import decide, learn
-from armrace.policies.barbar import Barbar
-from armrace.policies.barbat import Barbat
+from armrace.policies.barbar import Barbar, Barbat
 from armrace.randomness import Purpose, stream_for
 from playing import make_table, play, play_textbook, probabilities
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from armrace.policies.barbat import Barbat, log_term
+from armrace.policies.barbar import Barbat, log_term
 from playing import make_table, play, play_textbook, probabilities
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from armrace.kernels.generics import Ticket, assign, learn
-from armrace.policies.exp3_ix import Exp3Ix
+from armrace.policies.exp3 import Exp3Ix
 from armrace.simulation import simulate
 from playing import make_table, play, play_textbook, probabilities
 from textbook import exp3_weights

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from armrace.policies.exp3p import Exp3P
+from armrace.policies.exp3 import Exp3P
 from armrace.policies.leaders.estimates import BONUS, EXPLORATION, LEARNING_RATE
 from armrace.simulation import simulate
 from playing import make_table, play, play_textbook

@@ -7,7 +7,7 @@ import pytest
 
 from armrace.policies.common.divergence import upper_kl
 from armrace.policies.indices.kl_indices import exploration
-from armrace.policies.kl_ucb import KlUcb
+from armrace.policies.ucb import KlUcb
 from playing import make_table, play, play_indices
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from armrace.kernels.generics import decide, learn
 from armrace.policies.common.divergence import lower_kl, upper_kl
-from armrace.policies.kl_ucb import KlUcb
-from armrace.policies.kl_ucb_cf import KlUcbCf
+from armrace.policies.ucb import KlUcb, KlUcbCf
 from armrace.randomness import Purpose, stream_for
 from playing import make_table, play, play_indices
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import brentq
 
 from armrace.kernels.generics import Ticket, learn
-from armrace.policies.lb_inf_v import LbInfV
+from armrace.policies.lb_inf import LbInfV
 from playing import make_table, play, play_textbook, three_rounds
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from armrace.policies.moss import Moss, bonus
+from armrace.policies.ucb import Moss, bonus
 from playing import make_table, play, play_indices
 
 

@@ -8,8 +8,7 @@ import pytest
 from armrace.kernels.generics import Ticket, learn
 from armrace.kernels.streams import uniform
 from armrace.policies.common.posteriors import draw_beta
-from armrace.policies.thompson import Thompson
-from armrace.policies.thompson_cf import ThompsonCf
+from armrace.policies.thompson import Thompson, ThompsonCf
 from armrace.randomness import Purpose, stream_for
 from playing import SEED, make_table, play, probabilities
 

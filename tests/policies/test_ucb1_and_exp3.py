@@ -8,7 +8,7 @@ import pytest
 from armrace.kernels.streams import uniform
 from armrace.learner import Learner
 from armrace.policies import Exp3, Ucb1
-from armrace.policies.ucb1 import bonus_scale, upper_bound
+from armrace.policies.ucb import bonus_scale, upper_bound
 from armrace.randomness import Purpose, stream_for
 from playing import SEED, final_state, make_table, probabilities
 from textbook import exp3_weights, ucb1_index

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from armrace.errors import DamagedFile, RequestFailed
-from armrace.policies.ucb1 import Ucb1
+from armrace.policies.ucb import Ucb1
 from armrace.service import MemoryStore, background, engine
 from armrace.service.background import in_helper
 from armrace.service.loading import Gone, LogReader

@@ -109,7 +109,7 @@ def test_all_that_takes_part_counts_for_what_is_stored(package, before, change, 
 
 
 def test_another_policy_does_not_count_for_machine_code(package, before, change):
-    change("policies", "ucb1.py")
+    change("policies", "ucb.py")
     _, compiled, _, compiled_race = package.digests()
     assert compiled != before[1]
     assert compiled_race == before[3]
