@@ -13,7 +13,7 @@ each name is.
 """
 
 from armrace.adversaries import Adversary, Setting
-from armrace.adversaries.attack_tally import (
+from armrace.adversaries.poisoning import (
     Tally,
     deviation,
     lower_reward,

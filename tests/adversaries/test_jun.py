@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from armrace.adversaries import Setting
-from armrace.adversaries.attack_tally import deviation, excess_over_allowed
-from armrace.adversaries.poisoning import JunGreedy, JunUcb
+from armrace.adversaries.poisoning import JunGreedy, JunUcb, deviation, excess_over_allowed
 from armrace.errors import InvalidParameter
 from armrace.kernels.generics import observe
 from proposals import SETTING, ledger_of, strike

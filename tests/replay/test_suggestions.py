@@ -11,8 +11,8 @@ from armrace.cli.main import run
 from armrace.contexts import Boolean, Category, Number, Schema, read_schema
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.offline import open_log
-from armrace.offline.leaves import choose_leaves, leaves_in
 from armrace.offline.suggesting import suggest_schema
+from armrace.offline.visitors import choose_leaves, leaves_in
 from armrace.service import open_service
 from replay_reference import COLUMNS, FEATURES, SCHEMA, make_visits
 

@@ -8,7 +8,7 @@ import pytest
 import armrace
 from armrace.cli.main import run
 from armrace.errors import InvalidParameter
-from armrace.reproduction.rerunning import first_difference, read_archive
+from armrace.reproduction.running import first_difference, read_archive
 from armrace.simulation import Comparison
 
 

@@ -18,7 +18,6 @@ from armrace import FIGURES, __version__
 from armrace.cli import (
     arena,
     catalogue,
-    citing,
     compare,
     follow,
     import_log,
@@ -137,8 +136,8 @@ _COMMANDS: dict[Callable[..., None], str | None] = {
     simulate.simulate: simulate.EPILOG,
     verify.verify: verify.EPILOG,
     reproduce.reproduce: reproduce.EPILOG,
-    citing.rerun: citing.RERUN_EPILOG,
-    citing.cite: citing.CITE_EPILOG,
+    catalogue.rerun: catalogue.RERUN_EPILOG,
+    catalogue.cite: catalogue.CITE_EPILOG,
     serve.serve: serve.EPILOG,
     stores.keys: stores.KEYS_EPILOG,
     stores.restore: stores.RESTORE_EPILOG,

@@ -12,7 +12,6 @@ from armrace.offline.readers import SAMPLES, Columns, make_columns, read_columns
 from armrace.offline.rows import RowProblem, RowReport
 
 if TYPE_CHECKING:
-    from armrace.offline.crowds import VisitorsOfLog, visitors_of
     from armrace.offline.replaying import POLICIES_REPLAYED, replay
     from armrace.offline.results import (
         ESTIMATORS,
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
         Replay,
     )
     from armrace.offline.suggesting import Suggestion, suggest_schema
+    from armrace.offline.visitors import VisitorsOfLog, visitors_of
 
 __all__ = [
     "ESTIMATORS",
@@ -54,7 +54,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'armrace.offline' has no attribute {name!r}")
-    from armrace.offline import crowds, replaying, results, suggesting
+    from armrace.offline import replaying, results, suggesting, visitors
 
-    homes = (crowds, replaying, results, suggesting)
+    homes = (replaying, results, suggesting, visitors)
     return getattr(next(home for home in homes if hasattr(home, name)), name)

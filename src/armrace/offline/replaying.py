@@ -35,7 +35,6 @@ from armrace.kernels.replay import (
     read_only,
 )
 from armrace.limits import Limits, check_number
-from armrace.offline.forecasting import make_forecasts
 from armrace.offline.log import Log, LogRows, doubts_of, open_log
 from armrace.offline.readers import Columns
 from armrace.offline.results import (
@@ -49,6 +48,7 @@ from armrace.offline.results import (
     estimates_of,
     leaves_of,
 )
+from armrace.offline.visitors import make_forecasts
 from armrace.policies import Policy
 from armrace.randomness import MAXIMAL_SEED, Purpose, generator_for, stream_for
 from armrace.simulation.progress import Progress, progress_bar

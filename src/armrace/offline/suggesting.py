@@ -24,10 +24,10 @@ from armrace.contexts import (
 )
 from armrace.errors import InvalidParameter
 from armrace.limits import check_number
-from armrace.offline.leaves import HORIZON, ChosenLeaves, choose_leaves
 from armrace.offline.log import open_log
 from armrace.offline.readers import EVERY, FEATURE, Columns, make_columns, pieces_of
 from armrace.offline.rows import are_missing, is_structured, read_names, read_numbers
+from armrace.offline.visitors import HORIZON, ChosenLeaves, choose_leaves
 
 _MOST_ROWS = 1_000_000
 _LEAST_SHARE = 0.01
@@ -85,7 +85,7 @@ def suggest_schema(
     Numbers range from their 1% to their 99% quantile; texts are told apart if they have a hundredth
     of the rows each and cover nearly all, and fall into buckets otherwise. Leaves are those that
     the traffic can carry and that tell visitors apart who are best shown different arms; see
-    :func:`armrace.offline.leaves.choose_leaves`.
+    :func:`armrace.offline.visitors.choose_leaves`.
 
     Args:
         log: a file or a data frame, as for :func:`armrace.offline.open_log`.

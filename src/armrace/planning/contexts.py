@@ -11,8 +11,7 @@ import msgspec
 from armrace.contexts import Schema
 from armrace.formatting import count, figure, percent
 from armrace.offline import Log
-from armrace.offline.crowds import visitors_of
-from armrace.offline.leaves import choose_leaves
+from armrace.offline.visitors import choose_leaves, visitors_of
 from armrace.planning.question import Question
 from armrace.policies import RECOMMENDED, recommended
 from armrace.simulation.experiment import make_experiment

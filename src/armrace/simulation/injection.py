@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from armrace.adversaries.attack_tally import deviation
+from armrace.adversaries.poisoning import deviation
 from armrace.environments import Environment
 from armrace.errors import InvalidParameter
 from armrace.kernels.compiling import entry, inlined
@@ -69,7 +69,7 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True):
 
     Let ``n`` be the plays of an arm, ``m`` its mean, and ``goal`` the mean of the target less
     ``2 b(plays of the target) + 3 sigma delta_0``, where ``b`` is the deviation of
-    :func:`~armrace.adversaries.attack_tally.deviation`. As soon as an arm other than the target has
+    :func:`~armrace.adversaries.poisoning.deviation`. As soon as an arm other than the target has
     ``n >= ln T/delta_0^2`` plays, the attacker reports plays of it that never were, which bring its
     mean down to the goal: one play that paid ``goal (n + 1) - m n``, or, if no reward below
     ``least`` may be reported, ``ceil(n (m - goal)/(goal - least))`` plays that paid ``least``.

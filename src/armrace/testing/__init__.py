@@ -1,8 +1,7 @@
 """Contract suites, shipped so that users can check policies, attacks and stores of their own."""
 
 from armrace.simulation.reference import ReferenceRun, run_reference
-from armrace.testing.adversaries import ADVERSARY_CHECKS, check_adversary
-from armrace.testing.contract import ContractBroken
+from armrace.testing.contract import ADVERSARY_CHECKS, ContractBroken, check_adversary
 from armrace.testing.policies import POLICY_CHECKS, GuaranteeCheck, check_guarantee, check_policy
 from armrace.testing.stores import STORE_CHECKS, check_store
 

@@ -1,10 +1,11 @@
-"""Leaves that the traffic of a log can carry, and what they would earn."""
+"""Visitors of a log: their leaves, an environment of them, and predictions of their rewards."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -13,11 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from armrace.contexts import GRID, LEAST_ROUNDS, MISSING, Category, Number, Schema
+from armrace.environments import Visitors
 from armrace.errors import InvalidParameter
 from armrace.formatting import count, figure, span
+from armrace.kernels.compiling import entry
+from armrace.kernels.fingerprints import fingerprint
+from armrace.kernels.handles import call_entry
+from armrace.kernels.replay import RowContexts, read_only, usual_reward
 from armrace.limits import Limits
 from armrace.offline.log import Log, LogRows
 from armrace.offline.results import LEAST_ROWS
+from armrace.policies.linear.models import Ridge, fit, make_ridge, predicted
 from armrace.specification import MAXIMAL_HORIZON
 from armrace.statistics.bounded_means import bernstein_interval
 from armrace.statistics.proportions import Interval
@@ -271,3 +278,144 @@ class _Table:
         extra = float(self.arms)
         means = (paid + extra * usual) / (weight + extra)
         return means.argmax(axis=1), means
+
+
+_MOST_ROWS, _KINDS = 500_000, 4096
+
+
+class VisitorsOfLog(NamedTuple):
+    """An environment made of a log, and how much of what tells its visitors apart is real."""
+
+    environment: Visitors
+    kept: float
+    """The share of the fitted differences between visitors that other rows confirm."""
+
+
+def visitors_of(log: Log, kinds: int = _KINDS) -> VisitorsOfLog:
+    """Make an environment of the visitors of a log.
+
+    Every n-th row is a kind of visitor, with its vector and leaf. The mean reward of an arm for it
+    is the arm's mean and what a ridge regression on vector and leaf adds. A regression also fits
+    chance, so what it adds is scaled: by the slope, within [0, 1], of the rewards of every second
+    row on what is fitted to the other rows, less a standard error.
+
+    Args:
+        log: a log with a schema.
+        kinds: how many kinds of visitors there may be.
+    """
+    if log.schema is None:
+        raise InvalidParameter("the log has no features; give it a schema.")
+    rows = log.sample(_MOST_ROWS)
+    explained = noise = rest = 0.0
+    for part in (0, 1):
+        for arm, others in _fitted(log, _every_second(rows, part)):
+            judged = _every_second(rows, 1 - part, rows.arms == arm)
+            added = _columns(log, judged) @ others.slopes
+            left = judged.rewards - others.mean
+            explained += float(added @ left)
+            noise += float(added @ added)
+            rest += float(left @ left)
+    error = math.sqrt(noise * rest / rows.arms.size)
+    kept = min(max((explained - error) / noise, 0.0), 1.0) if noise > 0.0 else 0.0
+    shown = log.sample(kinds)
+    columns, means = _columns(log, shown), np.empty((shown.arms.size, len(log.arms)))
+    for arm, fitted in _fitted(log, rows):
+        means[:, arm] = fitted.mean + kept * (columns @ fitted.slopes)
+    vectors = log.schema.vectors(shown.codes)
+    return VisitorsOfLog(
+        Visitors(vectors=vectors, means=means.clip(0.0, 1.0), leaves=shown.leaves), kept
+    )
+
+
+class _Fitted(NamedTuple):
+    mean: float
+    slopes: Floats
+
+
+def _every_second(rows: LogRows, part: int, also: npt.NDArray[np.bool_] | bool = True) -> LogRows:
+    chosen = (np.arange(rows.arms.size) % 2 == part) & also
+    return _chosen(rows, chosen)
+
+
+def _chosen(rows: LogRows, chosen: npt.NDArray[np.bool_]) -> LogRows:
+    return LogRows._make(column[chosen] if column.size else column for column in rows)
+
+
+def _columns(log: Log, rows: LogRows) -> Floats:
+    """The vector of each row, and which leaf it is in."""
+    schema = log.schema
+    assert schema is not None
+    leaves = np.eye(schema.shape.leaves)[rows.leaves]
+    return np.hstack([schema.vectors(rows.codes), leaves])
+
+
+def _fitted(log: Log, rows: LogRows) -> Iterator[tuple[int, _Fitted]]:
+    """Fit each arm: its mean, and a ridge regression of the rest."""
+    usual = usual_reward(float(rows.rewards.sum()), rows.arms.size)
+    for arm in range(len(log.arms)):
+        own = _chosen(rows, rows.arms == arm)
+        mean = (float(own.rewards.sum()) + usual) / (own.arms.size + 1.0)
+        columns = _columns(log, own)
+        matrix = columns.T @ columns + np.eye(columns.shape[1])
+        slopes = np.linalg.solve(matrix, columns.T @ (own.rewards - mean))
+        yield arm, _Fitted(mean, np.asarray(slopes, dtype=np.float64))
+
+
+class Forecast(NamedTuple):
+    """Means of arms, and a ridge model of what each visitor's features add to them."""
+
+    ridge: Ridge
+    rows: Floats
+    """Rows of each arm so far."""
+    paid: Floats
+    """The sum of their rewards."""
+
+
+def make_forecasts(log: Log) -> Callable[[LogRows], RowContexts | None]:
+    """Return what turns consecutive rows of a log into their visitors.
+
+    It predicts the reward of every arm for each row's visitor from the rows before it, within
+    [0, 1]: the arm's mean, as if one more row had paid the mean of all, and a ridge regression of
+    what the features add. Without a schema there is nothing to tell.
+    """
+    if (schema := log.schema) is None:
+        return lambda rows: None
+    arms = len(log.arms)
+    forecast = Forecast(make_ridge(arms, schema.shape.dimension), np.zeros(arms), np.zeros(arms))
+
+    def visitors(rows: LogRows) -> RowContexts:
+        vectors, predictions = schema.vectors(rows.codes), np.empty((rows.arms.size, arms))
+        columns = map(read_only, (rows.arms, rows.rewards))
+        call_entry(_forecaster(), forecast, vectors, *columns, predictions)
+        return RowContexts(vectors, read_only(rows.leaves), predictions)
+
+    return visitors
+
+
+@cache
+def _forecaster() -> Callable[..., None]:
+    @entry(fingerprint([fit, predicted]))
+    def forecast_each(
+        forecast: Forecast,
+        vectors: Floats,
+        arms: npt.NDArray[np.int64],
+        rewards: Floats,
+        predictions: Floats,
+    ) -> None:
+        ridge, rows, paid = forecast.ridge, forecast.rows, forecast.paid
+        total, seen = paid.sum(), rows.sum()
+        for row in range(arms.size):
+            usual, vector, own = usual_reward(total, seen), vectors[row], 0.0
+            for arm in range(rows.size):
+                mean = (paid[arm] + usual) / (rows[arm] + 1.0)
+                own = mean if arm == arms[row] else own
+                expected = mean + predicted(ridge, arm, vector)
+                predictions[row, arm] = min(max(expected, 0.0), 1.0)
+            # The model is of the rest, so that an arm without rows in a corner keeps its mean.
+            fit(ridge, arms[row], vector, rewards[row] - own, 1.0)
+            rows[arms[row]] += 1.0
+            paid[arms[row]] += rewards[row]
+            total += rewards[row]
+            seen += 1.0
+
+    return forecast_each
