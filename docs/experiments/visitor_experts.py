@@ -10,7 +10,6 @@ found for one list in a cell is tried on the other lists as well, and on nothing
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import sys
@@ -25,6 +24,7 @@ from docs.experiments.visitors import (
     QUICK_HORIZON,
     Cell,
     Key,
+    asked,
     key_of,
     play_missing,
     read,
@@ -295,10 +295,7 @@ def summary(known: dict[Key, Cell]) -> str:
 
 def main() -> None:
     """Search what is missing, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a few short cells; nothing is kept")
-    parser.add_argument("--tables", action="store_true", help="only print the tables")
-    given = parser.parse_args()
+    given = asked(__doc__)
     known = {} if given.quick else read(FILE)
     if given.quick:
         list(play_missing(known, ["segments"], (0.0, 100.0), QUICK_HORIZON, QUICK_EFFORT, LISTS))

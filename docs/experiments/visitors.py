@@ -240,12 +240,17 @@ def words_of(cell: Cell | None) -> str:
     return f"{cell['mean']:,.0f} ± {cell['stderr']:,.0f} ({cell['p95']:,.0f})"
 
 
-def main() -> None:
-    """Search what is missing, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def asked(description: str | None) -> argparse.Namespace:
+    """What the command line asks for."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true", help="a few short cells; nothing is kept")
     parser.add_argument("--tables", action="store_true", help="only print the tables")
-    given = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Search what is missing, and print the tables."""
+    given = asked(__doc__)
     known = {} if given.quick else read(FILE)
     if given.quick:
         list(play_missing(known, ["segments"], (0.0, 100.0), QUICK_HORIZON, QUICK_EFFORT))

@@ -57,6 +57,7 @@ class Client:
         name = rng.choice(["ads", "ads", "shop", "brief"])
         number = rng.getrandbits(60)
         who: Any = {"request": f"request {number}", **self.world.visitor(name, number)}
+        who |= self.world.arms(name, number)
         who["unit"] = f"unit {rng.randrange(_UNITS)}" if rng.random() < 0.3 else None
         who["source"] = rng.choice([None, *_SOURCES])
         who["labels"] = rng.choice(_PLACES)

@@ -1,5 +1,7 @@
 """What the learner must have learned, worked out from the log by the checker."""
 
+from base64 import b64decode
+
 from armrace.contexts import Schema
 from armrace.kernels.generics import NO_FEATURES, Context, Ticket
 from armrace.learner import Decision as LearnersDecision
@@ -20,6 +22,7 @@ class _Course:
         self._policy = log.settings["policy"]
         schema = log.settings.get("schema")
         self._schema = schema and Schema.declare(**schema)
+        self._codes = [b64decode(code) for code in log.settings.get("arm_codes", ())]
         self.number = -1
         self.arms = len(log.settings["arms"])
         self.waiting: dict[int, tuple[int, LearnersDecision | None]] = {}
@@ -58,7 +61,12 @@ class _Course:
 
     def _visitor(self, place: int) -> Context | None:
         code = self._log.decided[place].code
-        return code and Context(self._schema.vector(code[0]), code[1])
+        if not code or not self._schema.arm_features:
+            return code and Context(self._schema.vector(code[0]), code[1])
+        end, width = 2 * len(self._schema.features), 2 * len(self._schema.arm_features)
+        told = [code[0][start : start + width] for start in range(end, len(code[0]), width)]
+        arms = [told[arm] if arm < len(told) else self._codes[arm] for arm in self.learner.arms]
+        return Context(self._schema.vector_of_arms(code[0][:end], arms), code[1])
 
     def decide(self, place: int) -> None:
         """Count a decision, unless it was voided."""
@@ -74,6 +82,7 @@ class _Course:
     def add_arm(self, end: int) -> None:
         """Take on an arm, or begin again if the policy cannot."""
         self.arms += 1
+        self._codes.append(self._log.events[end - 1][5])
         if self._policy["name"] != "sharp-race":
             self.learner.add_arm(self.arms - 1)
         else:

@@ -33,6 +33,13 @@ FIRST_HORIZON = 8
 """The first guess of an unknown horizon, in place of 10,000."""
 POLICIES = ["ucb1", RECOMMENDED, RECOMMENDED, "sharp-race"]
 CONTEXTUAL = [name for name, policy in policies.POLICIES.items() if policy.takes_contexts]
+OF_ARMS = [name for name in CONTEXTUAL if policies.POLICIES[name].takes_arm_features]
+ARM_FEATURES = {
+    "arm_features": {"price": {"type": "number", "low": 0, "high": 8}},
+    "arm_values": {"a": {"price": 1}, "b": {"price": 5}},
+    "cross": [("age", "price")],
+    "missing_feature": "bucket",
+}
 FEATURES = {
     "device": {"type": "category", "buckets": 3},
     "age": {"type": "number", "low": 18, "high": 80},
@@ -92,6 +99,9 @@ class Kinds:
         for settings in self.settings.values():
             settings["holdout"] = rng.choice([0.0, 0.0, 0.25])
             settings["holdout_arm"] = rng.choice([None, "b"]) if settings["holdout"] else None
+        for settings in self.settings.values():
+            if settings["policy"] in OF_ARMS and rng.random() < 0.5:
+                settings.update(ARM_FEATURES)
 
 
 def _settings(rng: Random) -> dict[str, Any]:
@@ -288,6 +298,12 @@ class World:
         if "context" not in self.kinds.settings[name]:
             return {}
         return {"context": {"device": f"device {number % 5}", "age": number % 90}}
+
+    def arms(self, name: str, number: int) -> dict[str, Any]:
+        """Return what a visit of a number says of arms, if the experiment takes that."""
+        if number % 3 or "arm_features" not in self.kinds.settings[name]:
+            return {}
+        return {"arms": {"a": {"price": number % 7}}}
 
     def make_service(self, owner: object, clock: Callable[[], int]) -> Service:
         """Return a service as a process begins with."""

@@ -97,7 +97,7 @@ export class LeasedExperiment {
   }
 
   /** Draw an arm; every call draws anew. */
-  async decide(visit: Omit<Visit, "eligible"> = {}): Promise<LeasedDecision> {
+  async decide(visit: Omit<Visit, "eligible" | "arms"> = {}): Promise<LeasedDecision> {
     let held: Held | undefined;
     while ((held = this.usable()) === undefined) await this.ask();
     // Nothing is awaited from here on, so that no two visits get the same draw.

@@ -19,6 +19,8 @@ export interface Visit {
   /** Up to 8 further attributes for the same purpose. */
   labels?: Labels;
   context?: Context;
+  /** Features of arms that hold for this decision, by arm. */
+  arms?: Record<string, Context>;
 }
 
 export interface Decision {
