@@ -102,7 +102,7 @@ def test_what_moving_means_cost_is_the_same_on_all_pages() -> None:
     short = rows(guide.read_text(encoding="utf-8"))
     late = 2
     named = [name for name in page if len(page[name][0]) >= 10]
-    assert len(named) == 9
+    assert len(named) == 10
     for name in named:
         mean, error = page[name][0][2 * late : 2 * late + 2]
         assert [mean, error] in short[name]
@@ -137,7 +137,7 @@ def test_who_notices_that_means_move() -> None:
         default, race, index = (
             each[name][0][4] for name in ("optimistic-log-barrier", "sharp-race", "ucb1")
         )
-        (afresh,) = (row[0][4] for name, row in each.items() if name.endswith("at an alarm"))
+        afresh = max(row[0][4] for name, row in each.items() if name.endswith("at an alarm"))
         assert max(index, afresh) < default / 2 < race
 
 
