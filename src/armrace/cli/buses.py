@@ -130,6 +130,7 @@ class NatsStream:
                 info = await pull.consumer_info()
                 if (info.num_ack_pending or 0) > len(here):
                     self._tell("waiting for messages that another follower was given.")
+                    await asyncio.sleep(_SECONDS)
                     continue
                 self._tell("")
                 if here:
