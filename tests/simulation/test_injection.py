@@ -121,13 +121,20 @@ def test_without_an_attack_nothing_is_reported_and_runs_differ_by_their_rewards(
     assert ends["target_pulls"][0] != ends["target_pulls"][1]
 
 
-REFUSED = [({"target": 2}, "target must be an arm in"), ({"delta_0": 0.0}, "delta_0 must be above")]
+REFUSED = [
+    ({"target": 2}, "target must be an arm in"),
+    ({"delta_0": 0.0}, "delta_0 must be above 0; got 0"),
+    ({"horizon": 0}, "horizon must be in"),
+    ({"replications": 0}, "replications must be at least 1; got 0"),
+    ({"delta": 1.0}, r"delta must be in \(0, 1\); got 1"),
+    ({"sigma": -1.0}, "sigma must be above 0; got -1"),
+]
 
 
 @pytest.mark.parametrize(("given", "said"), REFUSED)
 def test_what_cannot_be_is_refused(given, said):
     with pytest.raises(InvalidParameter, match=said):
-        Injection(policy=Ucb(), environment=TWO, horizon=100, **given).run()
+        Injection(**{"policy": Ucb(), "environment": TWO, "horizon": 100, **given}).run()
 
 
 def test_a_learner_refuses_every_report_and_plays_as_without_an_attack():

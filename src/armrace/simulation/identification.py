@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from armrace.errors import InvalidParameter
+from armrace.simulation.executors import check_workers
 from armrace.simulation.experiment import Experiment, make_experiment
 from armrace.simulation.replication import make_parts, play_out
 from armrace.statistics import clopper_pearson
@@ -99,6 +100,7 @@ def identify(
         raise InvalidParameter(
             f"policy must be one with a single layer; got {experiment.policy.tag()}."
         )
+    check_workers(workers)
     with ThreadPoolExecutor(workers) as pool:
         ends = list(pool.map(lambda number: _end_of(experiment, number), range(replications)))
     rows = pl.DataFrame(

@@ -29,11 +29,25 @@ from armrace.kernels.handles import call_entry
 from armrace.kernels.laws import CHUNK, RewardChunk, make_drawn
 from armrace.kernels.pointers import LiveRewards, Rewards, call_at
 from armrace.kernels.streams import Stream
+from armrace.limits import Limits, check_number
 from armrace.policies import Policy
 from armrace.randomness import Purpose, reward_place, stream_for
 from armrace.simulation.experiment import checkpoints_for
+from armrace.specification import MAXIMAL_HORIZON
 
 Floats = npt.NDArray[np.float64]
+
+
+_COUNTS = {
+    "horizon": Limits("rounds that are played", 1, MAXIMAL_HORIZON),
+    "replications": Limits("independent runs", 1),
+}
+_LIMITS = {
+    **_COUNTS,
+    "delta_0": Limits("how far the others are kept below the target", 0, low_open=True),
+    "delta": Limits("chance that the attack may fail", 0, 1, True, True),
+    "sigma": Limits("sub-Gaussian parameter", 0, low_open=True),
+}
 
 
 class Injector(NamedTuple):
@@ -116,11 +130,14 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True):
             reported that never were, and their cost: how far what was reported is from the mean of
             the arm, added up.
         """
+        self.make_injector()
         rows = [self._play(number) for number in range(self.replications)]
         return InjectionResult(pl.concat(rows), self.replications)
 
     def make_injector(self) -> Injector:
         """Return the attacker before the first round."""
+        for name, limits in _LIMITS.items():
+            check_number(name, getattr(self, name), limits, whole=name in _COUNTS)
         means = self.environment.mean_rewards(self.horizon)
         target = int(np.argmin(means)) if self.target is None else self.target
         if not 0 <= target < means.size:
