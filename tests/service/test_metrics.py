@@ -48,7 +48,7 @@ def test_figures_of_an_experiment_are_those_that_were_made(service, clock):
     clock.move(1)
     service.reward_many([(each, 1.0) for each in made[:6]], source="web")
     service.reward_many([(each, 1.0) for each in made[6:10]], source="mill", suspicion=0.9)
-    service.reward(made[10], 1.0)
+    service.reward_many([(each, 1.0) for each in made[10:17]])
     with pytest.raises(RewardConflict):
         service.reward(made[0], 0.0)
     rewarded = clock.now / 1000
@@ -66,7 +66,7 @@ def test_figures_of_an_experiment_are_those_that_were_made(service, clock):
         "held_rewards": 4.0,
         "retracted_rewards": 2.0,
         "voided_visits": 3.0,
-        "top_source_share": 6 / 11,
+        "top_source_share": 6 / 17,  # most have none, and are of nobody
         "last_reward_timestamp_seconds": rewarded,
     }
     clock.move(3 * 86_400)
