@@ -21,11 +21,10 @@ from prometheus_client.registry import Collector
 
 from armrace.errors import ArmraceError
 from armrace.service.engine import Engine
-from armrace.service.log.chain import Head
 from armrace.service.model.events import ACTIONS, verdicts_in
 from armrace.service.model.experiment import ExperimentState
 from armrace.service.model.visits import DAY, Sources
-from armrace.service.operations.inspection import last_backup
+from armrace.service.operations.inspection import note_of_backups
 from armrace.service.work import Shard
 
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
@@ -101,8 +100,6 @@ class Metrics(Collector):
         self._registry = CollectorRegistry()
         for each in filter(None, (self, more)):
             self._registry.register(each)
-        self._sums: dict[int, tuple[Head, tuple[int, int, float]]] = {}
-        """What was added up over sources, and the end of the log then."""
         self._voided: dict[int, tuple[object, int]] = {}
         """How many visits are voided, and the last ruling then."""
         self._alarmed: dict[int, _Shown] = {}
@@ -134,7 +131,7 @@ class Metrics(Collector):
         with suppress(OSError):
             free = shutil.disk_usage(path.parent).free
             yield _gauge("store_free_bytes", "Free space where the store is.", free)
-        if (made := last_backup(path)) is not None:
+            made = note_of_backups(path).stat().st_mtime  # there is none before the first
             yield _gauge("last_backup_timestamp_seconds", "When a backup was last made.", made)
 
     def _of_experiments(self, loaded: list[Shard]) -> Iterator[Metric]:
@@ -146,7 +143,6 @@ class Metrics(Collector):
         chosen = [*dict.fromkeys([*alarmed, *shards])][: max(0, room)]
         shown = {log: self._shown(shards[log]) for log in chosen}
         self._alarmed = {log: each for log, each in shown.items() if each[1][0]} | kept
-        self._sums = {log: each for log, each in self._sums.items() if log in shown}
         self._voided = {log: each for log, each in self._voided.items() if log in shown}
         count = len(alarmed) + len(kept)
         yield _gauge("alarmed_experiments", "Experiments with an alarm.", count)
@@ -160,23 +156,18 @@ class Metrics(Collector):
     def _kept(self, shards: Mapping[int, Shard]) -> dict[int, _Shown]:
         """Return the experiments that have left memory with an alarm and were not deleted."""
         away = {log: each for log, each in self._alarmed.items() if log not in shards}
-        if not away:
-            return away
-        try:
-            with self._engine.store.transaction() as transaction:
-                return {
-                    log: each for log, each in away.items() if transaction.find_log(*each[0]) == log
-                }
-        except ArmraceError:  # the store does not answer
-            return away
+        with suppress(ArmraceError):  # the store does not answer
+            if away:
+                with self._engine.store.transaction() as transaction:
+                    for log, (name, _) in [*away.items()]:
+                        if transaction.find_log(*name) != log:
+                            del away[log]
+        return away
 
     def _shown(self, shard: Shard) -> _Shown:
-        experiment, log = shard.experiment, shard.log
-        known = self._sums.get(log)
-        if known is None or known[0] != experiment.head:
-            day = experiment.time // DAY - _RECENT_DAYS
-            known = self._sums[log] = experiment.head, _sums(experiment.sources, day)
-        held, retracted, share = known[1]
+        experiment = shard.experiment
+        day = experiment.time // DAY - _RECENT_DAYS
+        held, retracted, share = _sums(experiment.sources, day)
         figures = (
             *_findings(experiment),
             experiment.decisions,

@@ -360,18 +360,11 @@ def back_up_store(session: Session, target: Path | str) -> int:
     store.back_up(target)
     if (path := getattr(store, "path", None)) is not None:
         with suppress(OSError):  # the backup is made all the same
-            _note_of_backups(path).touch()
+            note_of_backups(path).touch()
     return records
 
 
-def last_backup(store: Path) -> float | None:
-    """Return when a store was last backed up, in seconds since 1970."""
-    with suppress(OSError):
-        return _note_of_backups(store).stat().st_mtime
-    return None
-
-
-def _note_of_backups(store: Path) -> Path:
+def note_of_backups(store: Path) -> Path:
     """Return the empty file whose time says when a backup was made: copies are carried away."""
     return store.with_name(store.name + "-backed-up")
 
