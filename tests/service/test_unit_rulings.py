@@ -14,18 +14,25 @@ UNITS = [f"unit {number}" for number in range(40)]
 
 
 def visit(service, clock, rng, rounds):
-    """Visits with and without units, of which some rewards are held."""
+    """Visits with and without units, of which some rewards are held; they may come in parts."""
+    adds_up = service.describe("ads").settings.get("accumulate")
     for _ in range(rounds):
         clock.move(1)
         unit, source = rng.choice([None, *UNITS]), rng.choice(["web", "app"])
         made = service.decide("ads", unit=unit, source=source)
         if rng.random() < 0.6 and not made.repeated:
-            service.reward(made, rng.random(), suspicion=rng.choice([None, 0.9]))
+            for part in ("first", "second")[: rng.randint(1, 2)] if adds_up else (None,):
+                sent = {
+                    "source": rng.choice([None, "app"]),
+                    "suspicion": rng.choice([None, 0.1, 0.9]),
+                }
+                service.reward(made, rng.random(), **sent, part=part)
 
 
-@pytest.fixture
-def used(service, clock):
-    service.create("ads", ["a", "b"], 0, policy="ucb1", window=50, quarantine=0.5, seed=1)
+@pytest.fixture(params=[False, True], ids=["whole", "in parts"])
+def used(service, clock, request):
+    more = {"window": 50, "quarantine": 0.5, "seed": 1, "accumulate": request.param}
+    service.create("ads", ["a", "b"], 0, policy="ucb1", **more)
     visit(service, clock, random.Random(3), 200)
     service.hold("ads", sources=["app"], standing=True)
     visit(service, clock, random.Random(4), 100)
