@@ -62,7 +62,7 @@ class Answering(BaseHTTPRequestHandler):
         if len(server.behaviours) > 1:
             server.behaviours.pop(0)
         if behaviour == "hang":
-            server.may_end.wait(60)
+            server.may_end.wait(500)
         elif behaviour == "drip":
             for byte in b"HTTP/1.1 200 OK\r\nX-Endless: " + b"x" * 10_000:
                 self.wfile.write(bytes([byte]))
@@ -203,7 +203,7 @@ def test_a_receiver_that_fails_holds_nothing(service, clock, secret, behaviour, 
                 until(lambda: len(outbox.state.waiting) == 2)
                 began = time.monotonic()
     # Neither the receiver nor what waits for it keeps the service from ending.
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 120
 
 
 def opened(folder, clock):
