@@ -94,7 +94,7 @@ class BrokenExtension(UserWarning):
     code: ClassVar[str] = "broken-extension"
 
 
-_SERVICE = ("apsw", "starlette", "uvicorn", "jinja2")
+_SERVICE = ("apsw", "prometheus_client", "starlette", "uvicorn", "jinja2")
 _EXTRA_OF = {
     **dict.fromkeys(_SERVICE, "service"),
     "psycopg": "postgres",
