@@ -221,7 +221,8 @@ except PermissionError:
 
 def test_nothing_but_base_dependencies_is_there(environment: Path) -> None:
     script = "import importlib.util as u; print([n for n in %r if u.find_spec(n)])"
-    extras = ("apsw", "prometheus_client", "starlette", "uvicorn", "psycopg", "scipy", "distributed", "pytest")
+    service = ("apsw", "prometheus_client", "starlette", "uvicorn", "psycopg")
+    extras = (*service, "scipy", "distributed", "pytest")
     assert run_there(environment, "-c", script % (extras,)) == "[]\n"
     assert run_there(environment, "-m", "armrace", "--version") == (
         f"armrace {armrace.__version__} (figures {armrace.FIGURES})\n"
