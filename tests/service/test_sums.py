@@ -141,16 +141,32 @@ def test_rulings_take_whole_sums(service, clock, closed):
 
 def test_a_standing_hold_holds_what_a_part_brings(service, clock):
     create(service)
-    service.hold("shop", sources=["mill"], standing=True)
-    decision = service.decide("shop", source="site")
-    buy(service, decision, "one", 10)
+    plain, early = service.decide("shop", source="site"), service.decide("shop")
+    top = {"place": "top"}
+    service.hold("shop", sources=["mill"], labels=top, standing=True)
+    buy(service, plain, "one", 10, labels=top)
+    buy(service, early, "one", 5, source="mill")
     assert not service.quarantine("shop")
-    buy(service, decision, "two", 20, source="mill")
-    assert [each.value for each in service.quarantine("shop")] == [pytest.approx(30, abs=1e-4)]
-    (site,) = service.sources("shop")
-    assert (site.days[0].counted, site.days[0].quarantined) == (0, 1)
+    buy(service, early, "two", 5, labels=top)  # of a visit that is from the mill
+    buy(service, plain, "two", 20, source="mill")  # of one that has the label
+    buy(service, plain, "three", 5)  # what is held stays so
+    values = {each.decision: each.value for each in service.quarantine("shop")}
+    first, second = sequence_of(service, plain), sequence_of(service, early)
+    assert values == pytest.approx({first: 35, second: 10}, abs=1e-3)
+    days = {each.source: each.days[0] for each in service.sources("shop")}
+    assert {name: (day.counted, day.quarantined) for name, day in days.items()} == {
+        "site": (0, 1),
+        "mill": (0, 1),
+    }
+    assert {each.name: each.held for each in service.groups("shop").groups} == {
+        "site": 1,
+        "mill": 1,
+    }
+    assert [row.counts for row in service.rows("shop")] == [False, False]
     clock.move(10)
-    assert sum(arm.withheld for arm in service.describe("shop").arms) == 1
+    assert sum(arm.withheld for arm in service.describe("shop").arms) == 2
+    assert service.release("shop", [plain, early]).changed == 2
+    assert sum(arm.withheld for arm in service.describe("shop").arms) == 0
     assert is_replay(service, "shop")
 
 
