@@ -45,6 +45,10 @@ export interface Reward {
   source?: string;
   suspicion?: number;
   labels?: Labels;
+  /** Numbers of the guardrails that the experiment declares. */
+  metrics?: Record<string, number>;
+  /** Where rewards add up, what this one is for: each part counts once. */
+  part?: string;
 }
 
 export type Status = "accepted" | "duplicate" | "conflict" | "unknown" | "expired" | "invalid";
