@@ -26,8 +26,8 @@ from armrace.kernels.generics import (
 )
 from armrace.kernels.states import index_limits
 from armrace.limits import Limits
-from armrace.policies.base import ArmView, Policy
-from armrace.policies.common.wrapping import resolve_base
+from armrace.policies.base import ArmView
+from armrace.policies.common.wrapping import Wrapper, resolve_base
 
 
 @forwards(distribution, choose, assign, drop)
@@ -49,7 +49,7 @@ _UNKNOWN = -1.0
 """Stands for a probability that is not computed: a state holds no NaN."""
 
 
-class Batched(Policy, frozen=True, tag="batched"):
+class Batched(Wrapper, frozen=True, tag="batched"):
     """Lets a base policy learn from rewards in batches, as where weights are renewed once a day.
 
     Rewards are held back until there are ``size`` of them; then the base learns all of them, in the
@@ -97,16 +97,6 @@ class Batched(Policy, frozen=True, tag="batched"):
 
     def validate(self) -> None:
         resolve_base(self)
-
-    @property
-    def exact_tickets(self) -> bool:  # type: ignore[override]
-        """Whether tickets carry the probability of their arm, as those of the base do."""
-        return bool(self.base.exact_tickets)
-
-    @property
-    def draws_by_weights(self) -> bool:  # type: ignore[override]
-        """Whether the base draws arms at random by weights that it knows."""
-        return bool(self.base.draws_by_weights)
 
     def layer_count(self, arms: int, horizon: int) -> int:
         return int(self.base.layer_count(arms, horizon))

@@ -30,16 +30,16 @@ from armrace.kernels.generics import (
 )
 from armrace.kernels.streams import Stream
 from armrace.limits import Limits
-from armrace.policies.base import ArmView, Policy
+from armrace.policies.base import ArmView
 from armrace.policies.common.blocks import SMALLEST_BLOCK, Blocks, end_blocks, make_blocks
 from armrace.policies.common.counts import Counts, count_play, make_counts, record
-from armrace.policies.common.wrapping import require_restrictable, resolve_base
+from armrace.policies.common.wrapping import Wrapper, require_restrictable, resolve_base
 from armrace.specification import MAXIMAL_HORIZON
 
 _numbered = replacing(Ticket, "inner_memo")
 
 
-class Restarting(Policy, frozen=True, tag="restarting"):
+class Restarting(Wrapper, frozen=True, tag="restarting"):
     """Starts a base policy afresh: every so many rounds, in periods that double, or at an alarm.
 
     With ``when`` ``period``, after every ``period`` rounds, for which the base plans. With
@@ -104,16 +104,6 @@ class Restarting(Policy, frozen=True, tag="restarting"):
                 f"base must be a policy for visitors who are alike; got {base.tag()}."
             )
         require_restrictable(base)
-
-    @property
-    def exact_tickets(self) -> bool:  # type: ignore[override]
-        """Whether tickets carry the probability of their arm, as those of the base do."""
-        return bool(self.base.exact_tickets)
-
-    @property
-    def draws_by_weights(self) -> bool:  # type: ignore[override]
-        """Whether the base draws arms by weights."""
-        return bool(self.base.draws_by_weights)
 
     def layer_count(self, arms: int, horizon: int) -> int:
         return int(self.base.layer_count(arms, self._planned(horizon)))

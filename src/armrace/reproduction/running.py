@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Executor
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 import polars as pl
@@ -16,16 +16,7 @@ from armrace import FIGURES, __version__
 from armrace.errors import InvalidParameter, UnknownName
 from armrace.loading import load
 from armrace.reproduction.papers import PAPERS
-from armrace.reproduction.studies import (
-    Finding,
-    Form,
-    Paper,
-    Playable,
-    Played,
-    Point,
-    Reproduced,
-    Study,
-)
+from armrace.reproduction.studies import Finding, Form, Paper, Point, Reproduced, Study
 from armrace.simulation import Comparison, Experiment, Result, make_experiment
 from armrace.simulation.compilation import compile_experiments
 from armrace.simulation.executors import running_executor
@@ -107,11 +98,6 @@ def reproduce(
     return Reproduction(paper, quick, seed, tuple(done), time.perf_counter() - started)
 
 
-def _kind(experiment: Experiment | Playable) -> tuple[bool, int]:
-    """What experiments that run together have in common."""
-    return isinstance(experiment, Experiment), experiment.replications
-
-
 def _run(
     study: Study,
     points: Sequence[Point],
@@ -120,13 +106,14 @@ def _run(
     workers: int | None,
 ) -> Reproduced:
     started = time.perf_counter()
-    results: list[Played] = []
+    results: list[Any] = []
     experiments = [each.experiment for each in points]
-    for (simulated, _), group in groupby(experiments, _kind):
-        if simulated:
-            results += run_experiments(cast("list[Experiment]", [*group]), executor, workers, False)
+    for _, group in groupby(experiments, lambda each: (type(each), each.replications)):
+        together = list(group)
+        if isinstance(together[0], Experiment):
+            results += run_experiments(together, executor, workers, False)
         else:
-            results += [each.run() for each in cast("list[Playable]", [*group])]
+            results += [each.run() for each in together]
     if any(result.interrupted for result in results):
         raise KeyboardInterrupt
     found = study.found(points, results)

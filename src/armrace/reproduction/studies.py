@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from armrace.simulation import Experiment, make_experiment
+from armrace.simulation import make_experiment
 from armrace.statistics import mean_interval
 
 Floats = npt.NDArray[np.float64]
@@ -33,30 +33,12 @@ class Form(NamedTuple):
         return quick if self.quick else full
 
 
-class Played(Protocol):
-    """What an experiment gave: rows of a replication and round each."""
-
-    @property
-    def rows(self) -> pl.DataFrame: ...
-    @property
-    def replications(self) -> int: ...
-    @property
-    def interrupted(self) -> bool: ...
-
-
-class Playable(Protocol):
-    """An experiment that is none of the simulator's, and plays itself."""
-
-    @property
-    def replications(self) -> int: ...
-    def run(self) -> Played: ...
-
-
 class Point(NamedTuple):
     """An experiment of a study: a point of a line, or all of it if the line runs over rounds."""
 
     line: str
-    experiment: Experiment | Playable
+    experiment: Any
+    """One of the simulator's, or what has ``replications`` and a ``run`` that gives ``rows``."""
     at: float | None = None
     """The place on the horizontal axis; ``None`` for a line over the rounds."""
 
@@ -141,7 +123,7 @@ class Study:
     value_of: Callable[[str], pl.Expr] | None = None
     """The quantity, where it differs from line to line."""
 
-    def rows(self, points: Sequence[Point], results: Sequence[Played], form: Form) -> Rows:
+    def rows(self, points: Sequence[Point], results: Sequence[Any], form: Form) -> Rows:
         """Return what is drawn: a row for each line and place, with a mean and its interval."""
         if self.read is not None:
             return self.read(points, results)
@@ -156,7 +138,7 @@ class Study:
         computed = self.formulas(form).items()
         return rows + [plain_row(name, x, y) for name, known in computed for x, y in known]
 
-    def found(self, points: Sequence[Point], results: Sequence[Played]) -> Found:
+    def found(self, points: Sequence[Point], results: Sequence[Any]) -> Found:
         """Return the samples at the horizon."""
         known = self._values(points, results)
         return Found(
@@ -172,7 +154,7 @@ class Study:
         )
 
     def _values(
-        self, points: Sequence[Point], results: Sequence[Played]
+        self, points: Sequence[Point], results: Sequence[Any]
     ) -> dict[tuple[str, float | None], pl.DataFrame]:
         found: dict[tuple[str, float | None], list[pl.DataFrame]] = {}
         for each, result in zip(points, results, strict=True):

@@ -12,6 +12,20 @@ from armrace.kernels.generics import is_restrictable
 from armrace.policies.base import Policy
 
 
+class Wrapper(Policy, frozen=True):
+    """A policy whose tickets carry what those of its ``base`` do."""
+
+    @property
+    def exact_tickets(self) -> bool:  # type: ignore[override]
+        """Whether tickets carry the probability of their arm, as those of the base do."""
+        return bool(self.base.exact_tickets)  # type: ignore[attr-defined]
+
+    @property
+    def draws_by_weights(self) -> bool:  # type: ignore[override]
+        """Whether the base draws arms at random by weights that it knows."""
+        return bool(self.base.draws_by_weights)  # type: ignore[attr-defined]
+
+
 def resolve_base(wrapper: Any) -> Policy:
     """Replace a wrapper's ``base``, however it was given, by the policy; return that."""
     if not isinstance(wrapper.base, (str, Mapping, Policy)):
