@@ -122,6 +122,28 @@ def test_the_page_on_forgetting_says_what_its_data_say() -> None:
     assert all(abs(alarm[k] - never[k]) < 5 for k in ("still", "C = 50", "C = 200"))
 
 
+MEASURED = ("quiet", "attacked")
+
+
+def test_no_candidate_is_quiet_and_robust() -> None:
+    """The page has the figures of its data, and what it says of them holds."""
+    text = (FOLDER / "quiet-and-robust.md").read_text(encoding="utf-8")
+    cells = json.loads((FOLDER / "quiet_and_robust.json").read_text(encoding="utf-8"))
+    budgets = {"two arms": 30, "four arms": 40, "rare clicks": 40, "longer": 100}
+    reached: dict[str, list[bool]] = {}
+    for place, budget in budgets.items():
+        thompson = cells[place]["thompson"]["quiet"][0]
+        for name, losses in cells[place].items():
+            shown = [f"{mean:,.0f} ± {error:,.0f}" for mean, error in map(losses.get, MEASURED)]
+            cell = " | ".join(shown)
+            lines = [line for line in text.splitlines() if line.startswith(f"| {name} | ")]
+            assert any(cell in line for line in lines)
+            is_quiet = losses["quiet"][0] <= 1.1 * thompson
+            is_robust = losses["attacked"][0] <= 2 * budget + 2 * thompson
+            reached.setdefault(name, []).append(is_quiet and is_robust)
+    assert not any(all(found) for found in reached.values())
+
+
 @pytest.mark.long
 def test_forgetting_in_short_runs() -> None:
     found = rows(printed("forgetting.py", "--quick"))
