@@ -26,7 +26,7 @@ from armrace.extending import (
     uniform,
 )
 from armrace.learner import Learner
-from armrace.testing import ContractBroken, adversaries, check_adversary, contract
+from armrace.testing import ContractBroken, check_adversary, contract
 from armrace.testing.policies import (
     batches_equal_single_calls,
     choosing_leaves_no_trace,
@@ -262,12 +262,12 @@ def pay_amount(state, round, weights, rewards, left, stream):
 @pytest.mark.parametrize(
     ("mistake", "check", "sentence"),
     [
-        ({"arm": 3}, adversaries.indices_stay_in_bounds, "leaves the bounds of an array"),
-        ({"arm": 3}, adversaries.compiled_agrees, "leaves the bounds of an array"),
-        ({"amount": 1.5}, adversaries.proposals_are_rewards, r"rewards to \[1\.5, 1\.5, 1\.5\]"),
-        ({"amount": np.nan}, adversaries.proposals_are_rewards, r"rewards to \[nan"),
-        ({"first": 2}, adversaries.windows_are_kept, r"its windows, in the rounds \[0, 1\]"),
-        ({"amount": 1.5}, adversaries.budget_is_kept, "is refused 600 changes, with 0.0 of"),
+        ({"arm": 3}, contract.indices_stay_in_bounds, "leaves the bounds of an array"),
+        ({"arm": 3}, contract.compiled_agrees, "leaves the bounds of an array"),
+        ({"amount": 1.5}, contract.proposals_are_rewards, r"rewards to \[1\.5, 1\.5, 1\.5\]"),
+        ({"amount": np.nan}, contract.proposals_are_rewards, r"rewards to \[nan"),
+        ({"first": 2}, contract.windows_are_kept, r"its windows, in the rounds \[0, 1\]"),
+        ({"amount": 1.5}, contract.budget_is_kept, "is refused 600 changes, with 0.0 of"),
     ],
 )
 def test_a_mistake_of_an_attack_is_named(mistake, check, sentence):
@@ -291,4 +291,4 @@ def test_an_attack_that_differs_when_compiled_is_named(monkeypatch):
     with pytest.raises(
         ContractBroken, match=r"^zero-best has the corruption 21\.0 compiled and 20"
     ):
-        adversaries.compiled_agrees(ZeroBest())
+        contract.compiled_agrees(ZeroBest())
