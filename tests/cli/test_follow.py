@@ -131,6 +131,7 @@ BAD = {
     b'{"kind": "conversion", "decision": "d", "paid": null}': "missing required field `value`",
     json.dumps(verdict(True)).encode(): "Expected `str`, got `bool` - at `name`",
     json.dumps(verdict(None)).encode(): "Object missing required field `name`",
+    b'{"kind": "score", "visitor": {"id": "u1"}, "score": null}': "missing required field `score`",
     json.dumps(verdict("x" * 10_000)).encode(): "Expected `str` of length <= 200 - at `name`",
     b'{"kind": "verdict", "verdict": "bot", "visitor": {"id": ' + b"1" * 6000 + b"}}": NO_OBJECT,
     b'{"kind": "' + b"x" * 2**20 + b'"}': "the message has more than 1,048,576 bytes",

@@ -143,12 +143,14 @@ def test_metrics_come_by_all_ways(service, clock, address, tmp_path):
         visits = [
             LeasedVisit(0, 1.0, metrics={"latency": 1.0}),
             LeasedVisit(1, 1.0, metrics={"x": 1}),
+            LeasedVisit(2, metrics={"latency": 1.0}),
         ]
         reported = client.report("shop", lease.lease, visits)
         clock.move(10)
         found = client.describe("shop").guardrails
     assert answer.status == "accepted"
-    assert [each.status for each in reported] == ["accepted", "invalid"]
+    assert [each.status for each in reported] == ["accepted", "invalid", "invalid"]
+    assert reported[2].detail == "metrics come with a reward; send them with it."
     assert sum(each.count for each in found[0].arms) == 4
     assert live(service, "shop").decisions == 4  # what is refused is not counted
     service.export("shop", tmp_path / "shop.parquet")

@@ -201,6 +201,7 @@ def test_parts_come_by_all_ways(service, clock, address):
     ("settings", "words"),
     [
         ({"settle": "immediate"}, "accumulate needs settle='window'"),
+        ({"accumulate": "no"}, "accumulate must be true or false; got 'no'"),
         ({"rewards": (-1, 1)}, "rewards must begin at 0 to accumulate; got -1"),
         (
             {"guardrails": {"x": {"low": 1, "high": 2, "worse": "lower"}}},

@@ -27,7 +27,7 @@ class Verdict(msgspec.Struct, frozen=True):
     by: str
     name: Label
     reason: str = ""
-    score: float = 0.0
+    score: float | None = None
 
 
 class Kind(msgspec.Struct, forbid_unknown_fields=True):
@@ -64,6 +64,8 @@ class Kind(msgspec.Struct, forbid_unknown_fields=True):
         if self.do != "reward":
             found = _values(message, name=self.name, reason=self.reason, score=self.score)
             found |= {"do": self.do, "by": self.by, "experiment": self.experiment or experiment}
+            if self.do == "suspect" and "score" not in found:
+                raise ValueError("Object missing required field `score`")
             return msgspec.convert(found, Verdict, strict=False)
         roles = ("decision", "source", "suspicion", "part")
         columns = {role: getattr(self, role) for role in roles}

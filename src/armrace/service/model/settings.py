@@ -18,7 +18,7 @@ import msgspec
 from armrace.contexts import Schema
 from armrace.errors import ArmraceError, InvalidParameter, UnknownName
 from armrace.kernels.generics import NO_FEATURES, ContextShape
-from armrace.learner.arguments import check_arms, check_horizon, check_seed
+from armrace.learner.arguments import check_arms, check_flag, check_horizon, check_seed
 from armrace.limits import MOST_ARMS, Limits, check_number
 from armrace.policies import POLICIES, Policy, recommended
 from armrace.policies.common.counts import LeafPolicy
@@ -233,7 +233,7 @@ def make_settings(create: Create, seed: int, feature_key: bytes = b"") -> Settin
         holdout=_holdout(create, names),
         holdout_arm=create.holdout_arm,
         guardrails=_guardrails(create.guardrails),
-        accumulate=bool(create.accumulate),
+        accumulate=check_flag("accumulate", create.accumulate),
         schema=schema,
         feature_key=feature_key,
         arm_codes=_arm_codes(create, names, schema, feature_key),

@@ -458,6 +458,8 @@ class _ReportVisit:
             experiment.settings.metric_steps(asked.metrics)
             if asked.suspicion is not None:
                 experiment.settings.suspicion_of(asked.suspicion)
+        elif asked.metrics:
+            raise InvalidParameter("metrics come with a reward; send them with it.")
         known = lease.drawn.get(asked.draw)
         sequence = self._count(work, lease) if known is None else known
         # A report that is sent again is answered as the first time, even after the window closed.
