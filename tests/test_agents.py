@@ -156,6 +156,17 @@ def test_what_is_no_agent_is_refused_and_what_needs_compiled_states_says_so() ->
         Learner(PythonAgent(agent=First), arms=2, horizon=100)
 
 
+def test_agents_that_one_function_makes_are_not_taken_for_one_another() -> None:
+    def always(arm: int) -> type[First]:
+        return type("Always", (First,), {"choose": lambda self: arm, "__qualname__": "<locals>.A"})
+
+    makers = [always(0), always(1)]
+    agents = [PythonAgent(agent=each) for each in (*makers, *makers)]
+    played = [armrace.simulate(each, [0.9, 0.1], horizon=10, replications=1) for each in agents]
+    assert [each.figure("pseudo_regret").mean for each in played] == pytest.approx([0, 8, 0, 8])
+    assert agents[:2] == agents[2:]
+
+
 def test_replications_have_seeds_of_their_own() -> None:
     seeds: list[int] = []
 

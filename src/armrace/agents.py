@@ -93,7 +93,11 @@ class PythonAgent(Policy, frozen=True, tag="python-agent"):
                 "agent must be a class or a function that makes an agent, or its name as "
                 f"module:name; got {self.agent!r:.100}."
             )
-        path = f"{self.agent.__module__}:{name}"
+        path, number = f"{self.agent.__module__}:{name}", 1
+        # A function that is made within another shares its name with all that are made there.
+        while "<" in name and _GIVEN.get(path, self.agent) is not self.agent:
+            number += 1
+            path = f"{self.agent.__module__}:{name} {number}"
         _GIVEN[path] = self.agent
         msgspec.structs.force_setattr(self, "agent", path)
 
