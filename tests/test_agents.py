@@ -130,7 +130,9 @@ def test_an_arm_that_does_not_exist_is_refused(arm: object) -> None:
         game_of(environment=[0.5, 0.5], horizon=10).step(arm)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("given", [[1.0], [0.5, 0.6], [-0.5, 1.5], [np.nan, 1.0], [[0.5, 0.5]]])
+@pytest.mark.parametrize(
+    "given", [[1.0], [0.5, 0.6], [-0.5, 1.5], [np.nan, 1.0], [[0.5, 0.5]], ["much", "less"]]
+)
 def test_probabilities_that_are_none_are_refused(given: list[float]) -> None:
     with pytest.raises(InvalidParameter, match="probabilities must be 2 numbers"):
         game_of(environment=[0.5, 0.5], horizon=10).step(0, given)
@@ -312,3 +314,11 @@ def test_each_reset_begins_another_replication_and_a_seed_the_first() -> None:
 def test_a_step_before_the_first_reset_is_refused() -> None:
     with pytest.raises(InvalidParameter, match="reset must be called"):
         BanditEnv().step(np.int64(0))
+
+
+@pytest.mark.parametrize("action", [0.7, "0", None, np.array([1])])
+def test_an_action_that_is_no_arm_is_refused(action: object) -> None:
+    bandit = BanditEnv()
+    bandit.reset(seed=1)
+    with pytest.raises(InvalidParameter, match=r"arm must be a whole number in \[0, 1\]; got"):
+        bandit.step(action)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, NoReturn, SupportsIndex
 
 import msgspec
 import numpy as np
@@ -223,7 +223,7 @@ class Game:
         visitor = self.parts.workspace.drawn.visitors[self.round % CHUNK]
         return np.array(self.parts.crowd.vectors[visitor])
 
-    def step(self, arm: int, probabilities: npt.ArrayLike | None = None) -> float:
+    def step(self, arm: SupportsIndex, probabilities: npt.ArrayLike | None = None) -> float:
         """Play an arm, and return what it paid, forged or not.
 
         Args:
@@ -261,7 +261,12 @@ def _checked_arm(arm: Any, arms: int) -> int:
 
 
 def _checked_weights(given: npt.ArrayLike, arms: int) -> Floats:
-    weights = np.asarray(given, dtype=np.float64)
+    try:
+        weights = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidParameter(
+            f"probabilities must be {arms} numbers; got {given!r:.100}."
+        ) from None
     if weights.shape != (arms,) or not (
         (weights >= 0.0).all() and abs(weights.sum() - 1.0) <= _TOLERANCE
     ):

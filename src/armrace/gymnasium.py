@@ -113,7 +113,7 @@ class BanditEnv(gymnasium.Env[Observation, np.int64]):
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Play an arm; the episode is truncated after its last round."""
         game = self._playing()
-        reward = game.step(int(action), self._declared)
+        reward = game.step(action, self._declared)
         self._declared = None
         info = self._ledger() if game.over else {}
         return self._observe(int(action), reward), reward, False, game.over, info
