@@ -242,6 +242,8 @@ def test_a_decision_has_one_reward(service):
         decision.reward(1.0)
         with pytest.raises(RewardConflict, match="has had the reward 1; got 0"):
             decision.reward(0)
+        with pytest.raises(RewardConflict, match="has had its reward with other metrics"):
+            decision.reward(1.0, metrics={"latency": 2.0})
         with pytest.raises(InvalidParameter, match="reward must be a finite number"):
             decision.reward(float("nan"))
     assert [visit.value for _, visit in service.visits] == [1.0]

@@ -133,7 +133,7 @@ class LeasedDecision:
             metrics: numbers of the guardrails that the experiment declares.
 
         Raises:
-            RewardConflict: it has had another reward.
+            RewardConflict: it has had another reward, or other metrics.
             TooManyOpen: there is no room for another report.
         """
         made = check_reward("", value, suspicion=suspicion, metrics=metrics)
@@ -143,6 +143,8 @@ class LeasedDecision:
                 raise RewardConflict(
                     f"the decision has had the reward {before.value:g}; got {value:g}."
                 )
+            if before.value is not None and (before.metrics or {}) != (made.metrics or {}):
+                raise RewardConflict("the decision has had its reward with other metrics.")
             more = {"suspicion": made.suspicion, "metrics": made.metrics}
             self.visit = replace(before, value=made.value, **more)
         try:
