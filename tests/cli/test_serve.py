@@ -199,6 +199,7 @@ def test_keys_are_created_listed_and_revoked(tmp_path, capsys):
         (["serve", "--rate", "0"], "rate must be at least 1"),
         (["serve", "--per-address", "0"], "per-address must be at least 1; got 0"),
         (["serve", "--log", "some"], "log must be one of all, problems, none"),
+        (["serve", "--webhook-secret", "file"], "webhook must be given if webhook-secret is"),
         (["serve", "--config", "missing.toml"], "cannot read missing.toml"),
         (["restore", "none.db"], "file must be a file that exists"),
         (["restore", POSTGRES[1]], "restore a database with psql"),

@@ -7,10 +7,12 @@ from armrace.environments import (
     ENVIRONMENTS,
     Bernoulli,
     Beta,
+    Changing,
     Constrained,
     Deterministic,
     FiniteSupport,
     Gaussian,
+    Seasonal,
     Table,
     Uniform,
     WideUniform,
@@ -34,6 +36,9 @@ MEANS = [
     (Table(rewards=TABLE), [0.5, 0.625]),
     # The first four rounds have phases of 1, 2 and 3: high, low, low, high.
     (Constrained(means=(0.75, 0.5), shift=-0.5), [0.5, 0.25]),
+    (Changing(levels=((0.5, 0.25), (1.0, 0.25)), changes=(3,)), [0.625, 0.25]),
+    # A season of four rounds begins and ends in the middle: its waves cancel out.
+    (Seasonal(means=(0.5, 0.25), swings=(0.5, -0.25), period=4), [0.5, 0.25]),
     (Gaussian(means=(-1.0, 2.5), sigma=0.1), [-1.0, 2.5]),
     (WideUniform(lows=(-3.0, 0.0), highs=(1.0, 8.0)), [-1.0, 4.0]),
 ]

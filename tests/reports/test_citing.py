@@ -18,7 +18,7 @@ from armrace.simulation import Comparison, Result
 
 OWN_WORDS = {
     "leaf-barrier", "leaf-thompson", "none", "double-impact", "free-ride", "spoil-then-swap",
-    "strip",
+    "strip", "restarting",
 }  # fmt: skip
 """Members whose reference names no paper."""
 

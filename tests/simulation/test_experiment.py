@@ -76,7 +76,7 @@ MISFITS = [
     (Own([0.5]), "mean_rewards of own-coins must have an entry for each of its 2 arms; got 1."),
     (Own([0.5, np.nan]), "mean_rewards of own-coins must be finite; got [0.5, nan]."),
     (Own([0.5] * 2, {"first": [0.5]}), "first of own-coins must have an entry for each of its 2"),
-    (Own([0.5] * 2, {"kind": 9}), "the law of own-coins cannot be drawn: the kind of a law must"),
+    (Own([0.5] * 2, {"kind": 99}), "the law of own-coins cannot be drawn: the kind of a law must"),
     (Own([0.5] * 2, rewards=[[0, 1]]), "support of own-coins must have an entry for each of"),
     (
         Own([0.5] * 2, {"kind": laws.TABLE, "table": np.zeros((9, 2))}),

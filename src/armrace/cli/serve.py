@@ -216,4 +216,6 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
                 raise InvalidParameter(f"{shown} must be at least 1; got {found}.")
     if checked.get("log", "all") not in ("all", "problems", "none"):
         raise InvalidParameter(f"log must be one of all, problems, none; got {checked['log']!r}.")
+    if "webhook_secret" in checked and "webhook" not in checked:
+        raise InvalidParameter("webhook must be given if webhook-secret is: it says where to send.")
     return checked
