@@ -141,11 +141,16 @@ def ticket_fits(ticket: Ticket, arms: int, layers: int, exact: bool) -> bool:
     whether the policy computes the probabilities of its tickets.
     """
     sound = _LEAST_PROBABILITY <= ticket.probability <= _LARGEST_PROBABILITY
+    # Distances from both ends of every range, none of which may have the bit of the sign: one
+    # comparison a round.
+    indices = (
+        (ticket.arm | (arms - 1 - ticket.arm))
+        | ((ticket.layer - NO_LAYER) | (layers - 1 - ticket.layer))
+        | ((ticket.inner_layer - NO_LAYER) | (layers - 1 - ticket.inner_layer))
+        | ((ticket.inner_arm - NO_ARM) | (arms - 1 - ticket.inner_arm))
+    )
     return (
-        0 <= ticket.arm < arms
-        and NO_LAYER <= ticket.layer < layers
-        and NO_LAYER <= ticket.inner_layer < layers
-        and NO_ARM <= ticket.inner_arm < arms
+        indices >= 0
         and (sound or not exact)
         and _LEAST_PROBABILITY <= ticket.inner_probability <= _LARGEST_PROBABILITY
         and abs(ticket.memo) <= _LARGEST_MEMO
