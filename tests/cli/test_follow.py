@@ -17,7 +17,7 @@ from nats.js.api import ConsumerConfig
 from armrace.cli.buses import Message, NatsStream
 from armrace.cli.follow import Follower
 from armrace.cli.main import run
-from armrace.cli.messages import Mapping, Verdict
+from armrace.cli.messages import Mapping, MessageVerdict
 from armrace.cli.outputs import INTERRUPTED
 from armrace.errors import InvalidParameter
 from armrace.service import Keyring, MemoryStore, Service
@@ -110,9 +110,9 @@ def test_columns_are_read_as_declared(columns):
     assert found == RewardItem("token", 2.5, "7", 0.25, labels, metrics, "order 3")
     assert mapping.read(json.dumps(conversion("t")).encode()) == RewardItem("t", 1.0)
     said = mapping.read(json.dumps(verdict(12, rule="fast")).encode())
-    assert said == Verdict("void", "shop", "unit", "12", "fast")
+    assert said == MessageVerdict("void", "shop", "unit", "12", "fast")
     flat = {"kind": "score", "visitor.id": "u1", "score": "0.9"}
-    assert mapping.read(json.dumps(flat).encode()) == Verdict(
+    assert mapping.read(json.dumps(flat).encode()) == MessageVerdict(
         "suspect", "shop", "unit", "u1", "", 0.9
     )
     assert mapping.read(b'{"kind": "page view"}') is None

@@ -9,7 +9,7 @@ import pytest
 from armrace.errors import AlreadyExists, InvalidParameter
 from armrace.service.model.events import Decided
 from armrace.service.model.settings import GRID
-from armrace.service.model.visits import Comparison
+from armrace.service.model.visits import HoldoutComparison
 from armrace.statistics.best_arm import Evidence, best_arm, level_of
 from armrace.statistics.bounded_means import bernstein_for_all_times, bernstein_interval
 from armrace_client import Client
@@ -182,7 +182,7 @@ def test_the_interval_holds_while_visitors_and_policy_change():
     share, level, runs, wrong, narrow = 0.2, 0.2, 150, 0, 0
     rng = np.random.default_rng(5)
     for _ in range(runs):
-        found, gains, missed = Comparison(), 0.0, False
+        found, gains, missed = HoldoutComparison(), 0.0, False
         for number in range(800):
             base, gain = 0.25 + 0.15 * np.sin(number / 60), 0.6 * number / 800
             held = bool(rng.random() < share)

@@ -12,7 +12,7 @@ from armrace.errors import RewardConflict, StoreFailed
 from armrace.service import Keyring, MemoryStore, Service
 from armrace.service.http import metrics
 from armrace.service.http.application import create_application
-from armrace.service.http.metrics import Counts, Metrics
+from armrace.service.http.metrics import Metrics, RequestCounts
 from armrace.service.http.server import Server
 from armrace.service.log.sqlite import SqliteStore
 from hosting import HOSTILE, HOSTILE_NAME, fill, running
@@ -29,7 +29,7 @@ def samples(text):
 
 
 def scraped(service, made=None):
-    return samples((made or Metrics(service.engine, Counts())).exposition().decode())
+    return samples((made or Metrics(service.engine, RequestCounts())).exposition().decode())
 
 
 def figures(service, name="ads", made=None):
@@ -83,7 +83,7 @@ def test_alarms_and_names_that_are_hostile_are_told(service, clock):
     assert found["alarms"] == history.alarms[-2] > 0
     assert found["certified_corruption"] == history.certificates[-2] > 10
     assert scraped(service)["armrace_alarmed_experiments"] == {(): 1.0}
-    assert HOSTILE not in Metrics(service.engine, Counts()).exposition().decode()
+    assert HOSTILE not in Metrics(service.engine, RequestCounts()).exposition().decode()
 
 
 def names(service, made):
@@ -94,7 +94,7 @@ def names(service, made):
 def test_few_of_many_are_shown_and_none_is_loaded_for_it(make_service, clock, monkeypatch):
     monkeypatch.setattr(metrics, "MOST_SHOWN", 4)
     service = make_service(MemoryStore(), most_loaded=8)
-    made = Metrics(service.engine, Counts())
+    made = Metrics(service.engine, RequestCounts())
     attacked(service, clock, "alarmed")
     for number in range(6):
         service.create(f"calm {number}", ["a", "b"], 0, policy="ucb1")
@@ -117,7 +117,7 @@ def test_a_store_that_does_not_answer_leaves_the_figures_of_before(service, cloc
     service.void("ads", since=0, until=clock.now - 40_000)
     before = figures(service)
     assert before["voided_visits"] == 100.0
-    made = Metrics(service.engine, Counts())
+    made = Metrics(service.engine, RequestCounts())
     assert figures(service, made=made) == before
 
     def fail(*given, **more):
@@ -196,7 +196,7 @@ def test_a_scrape_that_takes_long_holds_nobody_and_is_made_once(service, monkeyp
 
 
 def test_answers_are_counted_by_how_long_they_took():
-    counts = Counts()
+    counts = RequestCounts()
     for seconds in (0.0005, 0.004, 0.004, 7.0):
         counts.add("/v1/x", 200, seconds)
     found = {

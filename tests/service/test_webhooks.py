@@ -18,7 +18,7 @@ from armrace.errors import InvalidParameter
 from armrace.service import Keyring, Service
 from armrace.service.http import webhooks
 from armrace.service.http.application import create_application
-from armrace.service.http.webhooks import Outbox, WebhookSettings, _Told
+from armrace.service.http.webhooks import WebhookQueue, WebhookSettings, _Told
 from armrace.service.log.sqlite import SqliteStore
 from hosting import free_port
 from serving import LOCAL, attacked
@@ -272,7 +272,7 @@ def news(outbox):
 
 
 def test_an_alarm_that_comes_and_goes_is_told_once_an_hour_at_most(tmp_path, moment):
-    outbox = Outbox(tmp_path / "webhook")
+    outbox = WebhookQueue(tmp_path / "webhook")
     tell(outbox, "a")
     tell(outbox, "a", "b")
     moment[0] += 100
@@ -294,14 +294,14 @@ def test_an_alarm_that_comes_and_goes_is_told_once_an_hour_at_most(tmp_path, mom
 
 
 def test_servers_that_share_a_folder_tell_an_alarm_once_and_send_it_in_turn(tmp_path, moment):
-    one, other = Outbox(tmp_path / "webhook"), Outbox(tmp_path / "webhook")
+    one, other = WebhookQueue(tmp_path / "webhook"), WebhookQueue(tmp_path / "webhook")
     tell(one, "a")
     tell(other, "a")
     assert len(other.state.waiting) == 1
     assert one.claim().attempts == 1
     assert other.claim() is None
     moment[0] += webhooks._FIRST_WAIT + 0.01  # the first was killed while it sent
-    again = Outbox(tmp_path / "webhook").claim()
+    again = WebhookQueue(tmp_path / "webhook").claim()
     assert (again.attempts, again.id) == (2, one.state.waiting[0].id)
     other.settle(again)
     moment[0] += 1000
@@ -310,7 +310,7 @@ def test_servers_that_share_a_folder_tell_an_alarm_once_and_send_it_in_turn(tmp_
 
 
 def test_waits_grow_to_an_hour_and_a_clock_that_is_set_back_does_not_stop_them(tmp_path, moment):
-    outbox = Outbox(tmp_path / "webhook")
+    outbox = WebhookQueue(tmp_path / "webhook")
     tell(outbox, "a")
     waits = []
     for _ in range(30):
@@ -325,7 +325,7 @@ def test_waits_grow_to_an_hour_and_a_clock_that_is_set_back_does_not_stop_them(t
 
 def test_a_queue_that_is_full_takes_no_more_and_forgets_none(tmp_path, moment, monkeypatch):
     monkeypatch.setattr(webhooks, "_MOST_WAITING", 2)
-    outbox = Outbox(tmp_path / "webhook")
+    outbox = WebhookQueue(tmp_path / "webhook")
     assert [tell(outbox, "a", log=log) for log in (1, 2, 3)] == [True, True, False]
     assert 3 not in outbox.state.told
     outbox.settle(outbox.state.waiting[0])
@@ -335,9 +335,9 @@ def test_a_queue_that_is_full_takes_no_more_and_forgets_none(tmp_path, moment, m
 @pytest.mark.parametrize("content", [b"", b"{", b'{"waiting": 3}', b"\xff"])
 def test_a_damaged_file_is_replaced(tmp_path, content):
     (tmp_path / "webhook").write_bytes(content)
-    outbox = Outbox(tmp_path / "webhook")
+    outbox = WebhookQueue(tmp_path / "webhook")
     assert tell(outbox, "a")
-    assert len(Outbox(tmp_path / "webhook").state.waiting) == 1
+    assert len(WebhookQueue(tmp_path / "webhook").state.waiting) == 1
     assert (tmp_path / "webhook").stat().st_mode & 0o77 == 0
 
 

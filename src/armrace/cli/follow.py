@@ -24,7 +24,7 @@ from armrace.formatting import count, number_of
 
 if TYPE_CHECKING:
     from armrace.cli.buses import Message, Refused
-    from armrace.cli.messages import Mapping, Verdict
+    from armrace.cli.messages import Mapping, MessageVerdict
     from armrace_client import Client
     from armrace_client.calls import RewardItem
 
@@ -160,7 +160,7 @@ class Follower:
 
         self._refused, self._first = {}, messages[0].place
         rewards: list[tuple[int, RewardItem]] = []
-        verdicts: list[tuple[int, Verdict]] = []
+        verdicts: list[tuple[int, MessageVerdict]] = []
         for place, content in messages:
             try:
                 found = self._mapping.read(content)
@@ -177,7 +177,7 @@ class Follower:
             self._deliver(rewards[begin : begin + MOST_IN_BATCH], self._reward)
         scored = Counter[str]()
 
-        def kind(each: tuple[int, Verdict]) -> tuple[Any, ...]:
+        def kind(each: tuple[int, MessageVerdict]) -> tuple[Any, ...]:
             said = each[1]
             if said.do != "suspect":
                 return said.do, said.experiment, said.by
@@ -223,7 +223,7 @@ class Follower:
             else:
                 self._refuse(place, f"the reward is refused as {answer.status}", answer.detail)
 
-    def _rule(self, part: list[tuple[int, Verdict]]) -> None:
+    def _rule(self, part: list[tuple[int, MessageVerdict]]) -> None:
         from armrace.offline.identifiers import selector_of
 
         verdicts = [each for _, each in part]

@@ -19,7 +19,7 @@ _COLUMNS = {"reward": ("decision", "value"), "suspect": ("by", "name", "score")}
 """What must be given, of what is not a verdict."""
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class MessageVerdict(msgspec.Struct, frozen=True):
     """What a message says of one name."""
 
     do: str
@@ -59,14 +59,14 @@ class Kind(msgspec.Struct, forbid_unknown_fields=True):
             if self.do == "suspect" and self.by not in ("decision", "unit"):
                 raise ValueError(f"scores are by decision or unit; got {self.by!r:.100}")
 
-    def read(self, message: dict[str, Any], experiment: str | None) -> RewardItem | Verdict:
+    def read(self, message: dict[str, Any], experiment: str | None) -> RewardItem | MessageVerdict:
         """Return what a message says."""
         if self.do != "reward":
             found = _values(message, name=self.name, reason=self.reason, score=self.score)
             found |= {"do": self.do, "by": self.by, "experiment": self.experiment or experiment}
             if self.do == "suspect" and "score" not in found:
                 raise ValueError("Object missing required field `score`")
-            return msgspec.convert(found, Verdict, strict=False)
+            return msgspec.convert(found, MessageVerdict, strict=False)
         roles = ("decision", "source", "suspicion", "part")
         columns = {role: getattr(self, role) for role in roles}
         found = {"value": self.value, "labels": _values(message, **self.labels) or None}
@@ -99,7 +99,7 @@ class Mapping(msgspec.Struct, forbid_unknown_fields=True):
         except msgspec.ValidationError as error:
             raise InvalidParameter(f"{path}: {_plain(error)}.") from None
 
-    def read(self, content: bytes) -> RewardItem | Verdict | None:
+    def read(self, content: bytes) -> RewardItem | MessageVerdict | None:
         """Return what a message asks for; nothing if it is of no kind that is declared.
 
         Raises:

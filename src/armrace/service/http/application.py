@@ -50,7 +50,7 @@ from armrace.service.http.endpoints import (
     make_document,
     read_body,
 )
-from armrace.service.http.metrics import MEDIA_TYPE, Counts, Metrics
+from armrace.service.http.metrics import MEDIA_TYPE, Metrics, RequestCounts
 from armrace.service.http.webhooks import Webhooks, WebhookSettings
 from armrace.service.operations.inspection import FORMATS, ExportFile
 from armrace.service.service import Service
@@ -76,7 +76,7 @@ class RequestLog:
     def __init__(self, level: LogLevel = "problems", file: TextIO | None = None) -> None:
         self._least = {"all": 0, "problems": 500, "none": 1000}[level]
         self._file = file
-        self.counts = Counts()
+        self.counts = RequestCounts()
         self._minute = self._refused = 0
         """The minute of the last refusal, and how many there were in it."""
 

@@ -36,7 +36,7 @@ _RECENT_DAYS = 2
 """The share of the top source is one of the decisions of today and yesterday."""
 
 
-class Counts:
+class RequestCounts:
     """What was counted of requests since the process began."""
 
     def __init__(self) -> None:
@@ -95,7 +95,9 @@ class Metrics(Collector):
     are of about the same moment.
     """
 
-    def __init__(self, engine: Engine, counts: Counts, more: Collector | None = None) -> None:
+    def __init__(
+        self, engine: Engine, counts: RequestCounts, more: Collector | None = None
+    ) -> None:
         self._engine, self._counts = engine, counts
         self._registry = CollectorRegistry()
         for each in filter(None, (self, more)):

@@ -113,7 +113,7 @@ def signature(secret: bytes, name: str, timestamp: str, body: bytes) -> str:
 # --- what was told, and what waits ------------------------------------------------------------
 
 
-class Message(msgspec.Struct):
+class WebhookMessage(msgspec.Struct):
     """A message that waits for an answer of its receiver."""
 
     id: str
@@ -140,10 +140,10 @@ class _Told(msgspec.Struct):
 class _State(msgspec.Struct):
     told: dict[int, _Told] = {}
     """By the number of the log."""
-    waiting: list[Message] = []
+    waiting: list[WebhookMessage] = []
 
 
-class Outbox:
+class WebhookQueue:
     """What was told and what waits, in a file that the servers of a folder share."""
 
     def __init__(self, path: Path | None) -> None:
@@ -192,17 +192,17 @@ class Outbox:
             if new and has_room:
                 message = f"msg_{secrets.token_hex(12)}"
                 body = msgspec.json.encode({"id": message, **compose(set(new))}).decode()
-                state.waiting.append(Message(message, name, body, moment, moment))
+                state.waiting.append(WebhookMessage(message, name, body, moment, moment))
                 known |= dict.fromkeys(new, moment)
             if known:
                 state.told[log] = _Told(now.generation, now.ruled, known, moment)
             return has_room or not new
 
-    def claim(self) -> Message | None:
+    def claim(self) -> WebhookMessage | None:
         """Return a message that is due; it is due again later if it is not settled by then."""
         moment = time.time()
 
-        def due() -> Iterator[Message]:
+        def due() -> Iterator[WebhookMessage]:
             for each in self.state.waiting:
                 # The clock may have been set back.
                 if not moment < each.due <= moment + 2 * _LONGEST_WAIT:
@@ -216,7 +216,7 @@ class Outbox:
                 message.attempts += 1
             return message
 
-    def settle(self, message: Message) -> None:
+    def settle(self, message: WebhookMessage) -> None:
         """Forget a message that has arrived, or that is given up."""
         with self._changing() as state:
             state.waiting = [each for each in state.waiting if each.id != message.id]
@@ -236,7 +236,7 @@ class Webhooks(Collector):
         keys, path = engine.keyring.path, None
         if keys is not None and os.access(keys.parent, os.W_OK):
             path = marks_path(keys, engine.store.name, "webhook")
-        self.outbox = Outbox(path)
+        self.outbox = WebhookQueue(path)
         self._seen: dict[int, tuple[int, ...]] = {}
         """What was last looked at of each experiment in memory."""
         self._closing = threading.Event()
@@ -351,7 +351,7 @@ class Webhooks(Collector):
                     else:
                         await self._deliver(client, message)
 
-    async def _deliver(self, client: httpx2.AsyncClient, message: Message) -> None:
+    async def _deliver(self, client: httpx2.AsyncClient, message: WebhookMessage) -> None:
         problem = await self._attempt(client, message)
         is_over = problem is None or time.time() > message.created + _KEPT_SECONDS
         if is_over:
@@ -364,7 +364,7 @@ class Webhooks(Collector):
         about = {"experiment": message.experiment, "attempt": message.attempts}
         self._note("webhook", said, id=message.id, **about)
 
-    async def _attempt(self, client: httpx2.AsyncClient, message: Message) -> str | None:
+    async def _attempt(self, client: httpx2.AsyncClient, message: WebhookMessage) -> str | None:
         """Send a message; return what went wrong."""
         body, timestamp = message.body.encode(), str(int(time.time()))
         try:

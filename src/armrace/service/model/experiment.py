@@ -37,7 +37,7 @@ from armrace.service.model.settings import (
 )
 from armrace.service.model.visits import (
     ArmTotals,
-    Comparison,
+    HoldoutComparison,
     Holds,
     MetricTotals,
     OpenVisits,
@@ -91,7 +91,7 @@ class _Data(msgspec.Struct, frozen=True, array_like=True):
     sources: Sources
     leaves: dict[int, list[ArmTotals]] = {}
     arm_codes: list[bytes] = []
-    comparison: Comparison | None = None
+    comparison: HoldoutComparison | None = None
     guardrails: dict[str, list[MetricTotals]] = {}
 
 
@@ -123,7 +123,7 @@ class ExperimentState:
         self.totals = Totals([ArmTotals() for _ in self.arms])
         self.leaves: dict[int, Totals] = {}
         """What was counted in each leaf that had a visitor."""
-        self.comparison = Comparison() if self.settings.holdout else None
+        self.comparison = HoldoutComparison() if self.settings.holdout else None
         """What visits of the holdout and all others have earned."""
         self.guardrails = {
             name: [MetricTotals() for _ in self.arms] for name in self.settings.guardrails

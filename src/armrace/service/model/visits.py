@@ -292,7 +292,7 @@ class MetricTotals(msgspec.Struct, array_like=True):
         self.steps += steps
 
 
-class Comparison(msgspec.Struct, array_like=True):
+class HoldoutComparison(msgspec.Struct, array_like=True):
     """What visits of the holdout and of the policy have earned: closed ones, in their order.
 
     Whether a visit is held out is decided by a coin, whatever visitor it is of. So the difference
